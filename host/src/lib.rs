@@ -1,0 +1,1 @@
+//! Runs GGUF language models on whatever backend plugins are installed.

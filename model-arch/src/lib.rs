@@ -1,0 +1,1 @@
+//! GGUF files, model configuration, tokenizer, chat template and execution plan; no device words.

@@ -1,0 +1,1 @@
+//! The binary interface between the cajeta host and its backend plugins.

@@ -1,0 +1,1 @@
+//! The ops a backend may implement: contracts, formats, StepState and oracles.

@@ -1,0 +1,1 @@
+//! Everything a backend author needs.

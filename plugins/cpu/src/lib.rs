@@ -1,0 +1,1 @@
+//! The CPU backend: the catalog computed by the host's own cores.

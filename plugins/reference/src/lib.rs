@@ -1,0 +1,1 @@
+//! The oracles compiled as a plugin: template, null driver and fake device in one.

@@ -1,0 +1,1 @@
+//! Golden tests against exact logits of real models.

@@ -1,0 +1,2 @@
+//! The project's own commands: demo, test, ci, tidy.
+fn main() {}
