@@ -1,0 +1,250 @@
+//! Damaged, absurd and lying files: each refused with one clear error, none crashing the reader.
+
+use super::error::GgufProblem;
+use super::file::Contents;
+use super::writer::Header;
+use super::{GgufFile, MetaArray, MetaValue, StringArray};
+use cajeta_catalog::quant::Format;
+use proptest::prelude::*;
+use std::path::Path;
+
+/// A small file with a value of every kind and three tensors.
+fn sample() -> Vec<u8> {
+    let mut header = Header::new();
+    header.set("general.architecture", "llama");
+    header.set("a.u32", 7u32);
+    header.set("a.i64", MetaValue::I64(-9));
+    header.set("a.f32", 1.5f32);
+    header.set("a.bool", true);
+    header.set("a.words", ["one", "", "drei"].into_iter().collect::<StringArray>());
+    header.set("a.nested", MetaArray::Array(vec![MetaArray::U8(vec![1, 2]), MetaArray::Bool(vec![true])]));
+    header.set("a.numbers", vec![1i32, -2, 3]);
+    header.tensor("first", &[32, 3], Format::Q8_0).unwrap();
+    header.tensor("second", &[5], Format::F32).unwrap();
+    header.tensor("third", &[256, 2, 2], Format::Q4_K).unwrap();
+    let mut writer = header.begin(Vec::new()).unwrap();
+    let bytes: Vec<u8> = (0..102 + 20 + 4 * 144).map(|i| i as u8).collect();
+    writer.write(&bytes[..50]).unwrap();
+    writer.write(&bytes[50..]).unwrap();
+    writer.finish().unwrap()
+}
+
+fn parse(bytes: &[u8]) -> Result<Contents, GgufProblem> {
+    Contents::parse(Path::new("sample.gguf"), bytes)
+}
+
+fn refusal(bytes: &[u8]) -> String {
+    parse(bytes).unwrap_err().to_string()
+}
+
+/// The sample with `from` (which must occur once) replaced by `to` of the same length.
+fn patched(from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut bytes = sample();
+    let places: Vec<_> = (0..bytes.len() - from.len()).filter(|&i| bytes[i..].starts_with(from)).collect();
+    assert_eq!((places.len(), from.len()), (1, to.len()), "patching {from:?}");
+    bytes[places[0]..][..to.len()].copy_from_slice(to);
+    bytes
+}
+
+/// The bytes of a length-prefixed string followed by `rest`.
+fn entry(name: &str, rest: &[u8]) -> Vec<u8> {
+    [&(name.len() as u64).to_le_bytes()[..], name.as_bytes(), rest].concat()
+}
+
+#[test]
+fn what_was_written_is_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sample.gguf");
+    std::fs::write(&path, sample()).unwrap();
+    let file = GgufFile::open(&path).unwrap();
+    let metadata = file.metadata();
+    assert_eq!((file.version(), metadata.iter().len()), (3, 8));
+    assert_eq!(metadata.require_str("general.architecture").unwrap(), "llama");
+    assert_eq!((metadata.u32("a.u32").unwrap(), metadata.f32("a.f32").unwrap()), (Some(7), Some(1.5)));
+    assert_eq!(metadata.require_strings("a.words").unwrap().iter().collect::<Vec<_>>(), ["one", "", "drei"]);
+    assert_eq!(metadata.require_i32s("a.numbers").unwrap(), [1, -2, 3]);
+    assert!(metadata.require_bool("a.bool").unwrap());
+    assert!(matches!(metadata.get("a.nested"), Some(MetaValue::Array(MetaArray::Array(a))) if a.len() == 2));
+    let wrong = metadata.u32("a.words").unwrap_err().to_string();
+    assert!(wrong.contains("sample.gguf") && wrong.contains("expected an integer, got an array"), "{wrong}");
+    assert!(metadata.u32("a.i64").unwrap_err().to_string().contains("got -9"));
+    assert!(metadata.require_str("a.none").unwrap_err().to_string().contains("\"a.none\" is missing"));
+    let names: Vec<_> = file.tensors().iter().map(|tensor| tensor.name.as_str()).collect();
+    assert_eq!(names, ["first", "second", "third"]);
+    let third = file.tensor("third").unwrap();
+    assert_eq!((third.row_len(), third.n_rows(), third.bytes, third.offset % 32), (256, 4, 576, 0));
+    assert_eq!(file.data(third)[..3], [122, 123, 124]);
+    assert_eq!(file.data(file.tensor("second").unwrap())[0], 102);
+}
+
+#[test]
+fn other_files_are_told_apart() {
+    assert!(refusal(b"").contains("empty"));
+    assert!(refusal(b"version https://git-lfs.github.com/spec/v1").contains("Git LFS pointer"));
+    assert!(refusal(b"<!DOCTYPE html>").contains("web page"));
+    assert!(refusal(b"tjgg\x03\0\0\0").contains("older GGML"));
+    assert!(refusal(b"GGUF\0\0\0\x03").contains("big-endian"));
+    assert!(refusal(b"GGUF\x01\0\0\0").contains("version 1"));
+    assert!(refusal(b"GGUF\x04\0\0\0").contains("version 4"));
+    assert!(refusal(b"GGUF\x03\0").contains("the format version needs 4 bytes"));
+    let missing = GgufFile::open(Path::new("no/such/model.gguf")).unwrap_err().to_string();
+    assert!(missing.starts_with("no/such/model.gguf: cannot open the model file"), "{missing}");
+    assert!(GgufFile::open(Path::new(".")).unwrap_err().to_string().contains("a directory"));
+}
+
+#[test]
+fn absurd_counts_are_refused_before_allocating() {
+    for (at, what) in [(8, "tensor count"), (16, "key count")] {
+        let mut bytes = sample();
+        bytes[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
+        assert!(refusal(&bytes).contains(what));
+        bytes[at..at + 8].copy_from_slice(&60_000u64.to_le_bytes());
+        assert!(parse(&bytes).is_err());
+    }
+    let long = patched(&entry("a.f32", &[6]), &[&u64::MAX.to_le_bytes()[..], b"a.f32", &[6]].concat());
+    assert!(refusal(&long).contains("the length of metadata key number 3"));
+    let array = |count: u64| [&[9, 0, 0, 0, 5, 0, 0, 0][..], &count.to_le_bytes()].concat();
+    let huge = patched(&entry("a.numbers", &array(3)), &entry("a.numbers", &array(1 << 60)));
+    assert!(refusal(&huge).contains("the array length of metadata key \"a.numbers\""));
+    let large = patched(&entry("a.numbers", &array(3)), &entry("a.numbers", &array(1 << 24)));
+    assert!(refusal(&large).contains("needs 67108864 bytes"));
+}
+
+#[test]
+fn bad_keys_and_values_are_named() {
+    let twice = patched(&entry("a.f32", &[6]), &entry("a.u32", &[6]));
+    assert!(refusal(&twice).contains("\"a.u32\" stands twice"));
+    let type_id = patched(&entry("a.f32", &[6]), &entry("a.f32", &[13]));
+    assert!(refusal(&type_id).contains("\"a.f32\" has value type 13"));
+    let truth = patched(&entry("a.bool", &[7, 0, 0, 0, 1]), &entry("a.bool", &[7, 0, 0, 0, 2]));
+    assert!(refusal(&truth).contains("\"a.bool\" holds the bool 2"));
+    let utf8 = patched(b"drei", b"dr\xff\xfe");
+    assert!(refusal(&utf8).contains("element 2 of metadata key \"a.words\" is not valid UTF-8"));
+    let mut nested = MetaArray::U8(vec![]);
+    for _ in 0..5 {
+        nested = MetaArray::Array(vec![nested]);
+    }
+    let mut header = Header::new();
+    header.set("deep", nested);
+    let deep = header.begin(Vec::new()).unwrap().finish().unwrap();
+    assert!(refusal(&deep).contains("the array depth of metadata key \"deep\" is 5"));
+}
+
+#[test]
+fn alignment_must_be_a_sane_power_of_two() {
+    for (alignment, fine) in [(0u32, false), (1, true), (24, false), (4096, true), (1 << 31, false)] {
+        let mut header = Header::new();
+        header.set("general.alignment", alignment);
+        let bytes = header.begin(Vec::new()).unwrap().finish().unwrap();
+        assert_eq!(parse(&bytes).is_ok(), fine, "alignment {alignment}");
+    }
+    let mut header = Header::new();
+    header.align(4096).unwrap();
+    header.tensor("t", &[3], Format::F32).unwrap();
+    let mut writer = header.begin(Vec::new()).unwrap();
+    writer.write(&[1; 12]).unwrap();
+    let bytes = writer.finish().unwrap();
+    assert_eq!(bytes.len(), 8192);
+    assert!(parse(&bytes).is_ok());
+}
+
+#[test]
+fn bad_tensors_are_named() {
+    let described = |name: &str, dims: &[u64], id: u32, offset: u64| {
+        let mut rest = (dims.len() as u32).to_le_bytes().to_vec();
+        dims.iter().for_each(|dim| rest.extend(dim.to_le_bytes()));
+        rest.extend(id.to_le_bytes());
+        rest.extend(offset.to_le_bytes());
+        entry(name, &rest)
+    };
+    let first = described("first", &[32, 3], 8, 0);
+    let second = described("second", &[5], 0, 128);
+    let refused = |from: &[u8], to: Vec<u8>| refusal(&patched(from, &to));
+    let third = described("third", &[256, 2, 2], 12, 160);
+    assert!(refused(&third, described("first", &[256, 2, 2], 12, 160)).contains("\"first\" stands twice"));
+    assert!(refused(&first, described("first", &[0, 3], 8, 0)).contains("no dimension may be zero"));
+    assert!(refused(&first, described("first", &[u64::MAX, 3], 8, 0)).contains("overflows"));
+    assert!(refused(&first, described("first", &[32, 1 << 58], 8, 0)).contains("overflows"));
+    assert!(refused(&first, described("first", &[33, 3], 8, 0)).contains("Q8_0 needs a multiple of 32"));
+    assert!(refused(&first, described("first", &[32, 3], 31, 0)).contains("\"first\" has type Q4_0_4_4"));
+    assert!(refused(&first, described("first", &[32, 3], 77, 0)).contains("\"first\" has type id 77"));
+    assert!(
+        refused(&first, described("first", &[32, 3], 8, 16)).contains("not a multiple of the alignment 32")
+    );
+    assert!(refused(&second, described("second", &[5], 0, 64)).contains("\"first\" and \"second\" overlap"));
+    assert!(refused(&second, described("second", &[5], 0, 1 << 40)).contains("but the data section has"));
+    assert!(refused(&second, described("second", &[5], 0, u64::MAX - 31)).contains("the data section has"));
+    let mut no_dims = second.clone();
+    no_dims[14..18].copy_from_slice(&5u32.to_le_bytes());
+    assert!(refused(&second, no_dims).contains("has 5 dimensions"));
+    let mut header = Header::new();
+    header.tensor("t", &[1], Format::F32).unwrap();
+    assert!(header.tensor("t", &[1], Format::F32).is_err());
+}
+
+#[test]
+fn writer_refuses_data_that_does_not_match() {
+    let start = || {
+        let mut header = Header::new();
+        header.tensor("t", &[2], Format::F32).unwrap();
+        header.begin(Vec::new()).unwrap()
+    };
+    assert!(start().write(&[0; 9]).unwrap_err().to_string().contains("1 more bytes"));
+    let mut writer = start();
+    writer.write(&[0; 3]).unwrap();
+    assert!(writer.finish().unwrap_err().to_string().contains("\"t\" still lacks 5 bytes"));
+    assert!(start().finish().unwrap_err().to_string().contains("\"t\" still lacks 8 bytes"));
+}
+
+#[test]
+fn a_large_vocabulary_is_read_quickly() {
+    let mut header = Header::new();
+    header.set("tokens", (0..262_144).map(|i| format!("Ġtoken{i}")).collect::<StringArray>());
+    let bytes = header.begin(Vec::new()).unwrap().finish().unwrap();
+    let start = std::time::Instant::now();
+    assert!(parse(&bytes).is_ok());
+    let took = start.elapsed();
+    // Some 5 ms on one idle core; the bound leaves room for a loaded machine.
+    assert!(took.as_millis() < 100, "reading 262,144 strings took {took:?}");
+}
+
+#[test]
+fn every_truncation_is_refused() {
+    let bytes = sample();
+    // The last tensor ends on the alignment, so there is no padding that could be missing harmlessly.
+    for length in 0..bytes.len() {
+        assert!(parse(&bytes[..length]).is_err(), "cut to {length} of {} bytes", bytes.len());
+    }
+}
+
+proptest! {
+    #[test]
+    fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let _ = parse(&bytes);
+        let _ = parse(&[b"GGUF\x03\0\0\0", &bytes[..]].concat());
+        let counts = [&b"GGUF\x03\0\0\0"[..], &1u64.to_le_bytes(), &1u64.to_le_bytes(), &bytes].concat();
+        let _ = parse(&counts);
+    }
+
+    #[test]
+    fn damaged_files_never_panic_and_tensors_stay_inside(
+        flips in prop::collection::vec((any::<prop::sample::Index>(), 0u8..8), 1..6),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let mut bytes = sample();
+        // Most of the file is tensor data, where damage is not noticed; aim at the header.
+        let header = bytes.len() - 740;
+        for (place, bit) in flips {
+            bytes[place.index(header)] ^= 1 << bit;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        if let Ok(contents) = parse(&bytes) {
+            for tensor in contents.tensors() {
+                prop_assert!(tensor.offset <= bytes.len() as u64);
+                prop_assert!(tensor.bytes <= bytes.len() as u64 - tensor.offset);
+            }
+        }
+    }
+}
