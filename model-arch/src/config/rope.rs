@@ -1,0 +1,82 @@
+//! Rotary position embedding as the metadata describes it.
+
+use super::error::{ConfigError, ConfigProblem};
+use super::keys::Keys;
+
+/// The base frequency used when the file names none.
+const DEFAULT_BASE: f32 = 10_000.0;
+
+/// How positions turn queries and keys. Per-dimension factors, where a model has them, are a tensor
+/// (`rope_freqs.weight`) and belong to the plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RopeConfig {
+    /// Values of each head that are turned, from the first; even, at most the head size.
+    pub dim: u32,
+    /// The base of the frequencies.
+    pub base: f32,
+    /// How positions beyond the original context are brought into it.
+    pub scaling: RopeScaling,
+}
+
+/// How positions are scaled.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RopeScaling {
+    /// Not at all.
+    None,
+    /// Every position divided by `factor`.
+    Linear {
+        /// The divisor.
+        factor: f32,
+    },
+    /// Low frequencies divided by `factor`, high ones kept, a ramp between.
+    Yarn {
+        /// The divisor of the lowest frequencies.
+        factor: f32,
+        /// The context length before scaling.
+        original_ctx: u32,
+    },
+}
+
+impl RopeConfig {
+    pub(super) fn read(keys: &Keys<'_>, head_dim: u32) -> Result<Self, ConfigError> {
+        let key = "rope.dimension_count";
+        let dim = keys.optional(key, super::cap::HEAD_DIM)?.unwrap_or(head_dim);
+        if !dim.is_multiple_of(2) || dim > head_dim {
+            return Err(keys.problem(ConfigProblem::RopeDim {
+                key: keys.full(key),
+                rope_dim: dim,
+                head_dim,
+            }));
+        }
+        let base = keys.optional_positive("rope.freq_base", f32::MAX)?.unwrap_or(DEFAULT_BASE);
+        Ok(RopeConfig { dim, base, scaling: RopeScaling::read(keys)? })
+    }
+}
+
+impl RopeScaling {
+    fn read(keys: &Keys<'_>) -> Result<Self, ConfigError> {
+        let kind = "rope.scaling.type";
+        let factor = keys.optional_positive("rope.scaling.factor", f32::MAX)?;
+        // Files older than `rope.scaling.*` give a linear factor alone.
+        let older = keys.optional_positive("rope.scale_linear", f32::MAX)?;
+        match keys.str(kind)? {
+            Some("none") => Ok(RopeScaling::None),
+            Some("yarn") => Ok(RopeScaling::Yarn {
+                factor: factor.unwrap_or(1.0),
+                original_ctx: match keys
+                    .optional("rope.scaling.original_context_length", super::cap::CONTEXT)?
+                {
+                    Some(original) => original,
+                    None => keys.require("context_length", super::cap::CONTEXT)?,
+                },
+            }),
+            Some("linear") | None => Ok(match factor.or(older) {
+                None | Some(1.0) => RopeScaling::None,
+                Some(factor) => RopeScaling::Linear { factor },
+            }),
+            Some(found) => {
+                Err(keys.problem(ConfigProblem::RopeScaling { key: keys.full(kind), found: found.into() }))
+            }
+        }
+    }
+}
