@@ -11,3 +11,4 @@ pub mod scalars;
 pub mod contract;
 pub mod kv;
 pub mod state;
+pub mod oracle;

@@ -25,11 +25,8 @@ mod tests {
         let a = bytemuck::cast_slice(&[1.0f32, -2.0]);
         let b = bytemuck::cast_slice(&[0.5f32, 2.0]);
         let mut out = [9.0f32; 3];
-        let mut buffers = [
-            OracleBuf::Plain(a),
-            OracleBuf::Plain(b),
-            OracleBuf::Out(bytemuck::cast_slice_mut(&mut out)),
-        ];
+        let mut buffers =
+            [OracleBuf::Plain(a), OracleBuf::Plain(b), OracleBuf::Out(bytemuck::cast_slice_mut(&mut out))];
         let problem = Problem { m: 2, k: 1, ..Problem::default() };
         oracle::run(Op::Add, 0, &problem, &[], &mut buffers).unwrap();
         let wider = Problem { m: 4, ..problem };

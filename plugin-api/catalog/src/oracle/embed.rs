@@ -48,11 +48,8 @@ mod tests {
         let problem = Problem { m: 3, n: 2, k: 2, ..Problem::default() };
         let mut out = [0u8; 24];
         for (attrs, factor) in [(0, 1.0), (attr::SCALE, 2.0)] {
-            let mut buffers = [
-                OracleBuf::Plain(&tokens),
-                OracleBuf::Weight(Format::F32, &table),
-                OracleBuf::Out(&mut out),
-            ];
+            let mut buffers =
+                [OracleBuf::Plain(&tokens), OracleBuf::Weight(Format::F32, &table), OracleBuf::Out(&mut out)];
             oracle::run(Op::Embed, attrs, &problem, bytemuck::bytes_of(&block), &mut buffers).unwrap();
             let values: Vec<f32> = out.as_chunks().0.iter().map(|&word| f32::from_le_bytes(word)).collect();
             assert_eq!(values[..2], [-3.0 * factor, 4.0 * factor]);

@@ -173,7 +173,9 @@ fn check_kind(op: Op, operand: &Operand, wanted: bool, buffer: &OracleBuf<'_>) -
         // Only relayouts have operands that come and go without an attribute.
         (true, _, OracleBuf::Absent) if op == Op::Relayout && operand.name != "out" => return Ok(()),
         (true, _, OracleBuf::Absent) => "a buffer",
-        (true, Access::READ, OracleBuf::Plain(_) | OracleBuf::Weight(..) | OracleBuf::Out(_)) => return Ok(()),
+        (true, Access::READ, OracleBuf::Plain(_) | OracleBuf::Weight(..) | OracleBuf::Out(_)) => {
+            return Ok(());
+        }
         (true, _, OracleBuf::Out(_)) => return Ok(()),
         (true, _, _) => "writable memory",
         (false, _, OracleBuf::Absent) => return Ok(()),

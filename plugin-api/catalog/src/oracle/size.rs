@@ -51,8 +51,10 @@ pub fn operand_bytes(
             let heads: RopeAppendScalars = sizes.scalars(scalars)?;
             sizes.heads(n, k, heads.n_head, heads.n_head_kv, heads.head_dim)?;
             if !heads.rope_dim.is_multiple_of(2) || heads.rope_dim > heads.head_dim {
-                let what =
-                    format!("rope_dim {} of heads of {} is not even and within", heads.rope_dim, heads.head_dim);
+                let what = format!(
+                    "rope_dim {} of heads of {} is not even and within",
+                    heads.rope_dim, heads.head_dim
+                );
                 return Err(OracleError::size(op, what));
             }
             match name {
@@ -101,11 +103,7 @@ pub fn operand_bytes(
 
 /// The step state an `advance` launch moves.
 pub fn state_layout(scalars: &AdvanceScalars) -> StepLayout {
-    StepLayout {
-        max_rows: scalars.max_rows,
-        max_seqs: scalars.max_seqs,
-        max_blocks: scalars.max_blocks,
-    }
+    StepLayout { max_rows: scalars.max_rows, max_seqs: scalars.max_seqs, max_blocks: scalars.max_blocks }
 }
 
 struct Sizes {
