@@ -84,7 +84,8 @@ impl Op {
 }
 
 /// Attributes an op instance may ask of a row, as bits of [`cajeta_abi::Step::attrs`].
-/// A row admits an instance only if it declares every bit the instance carries.
+/// A row admits an instance only if it declares every bit the instance carries,
+/// and the same [`attr::EXACT`] bits: see [`attr::admits`].
 pub mod attr {
     /// `Matmul`: a bias is added.
     pub const BIAS: u64 = 1 << 0;
@@ -109,6 +110,15 @@ pub mod attr {
     /// `Copy`: rows are chosen by index.
     pub const INDEXED: u64 = 1 << 10;
 
+    /// Attributes that choose between two computations and that no scalar tells
+    /// apart. A row serves exactly the instances that agree with it on these.
+    pub const EXACT: u64 = ROPE_PAIRS | GLU_GELU;
+
+    /// Whether a row declaring `row` serves an instance carrying `instance`.
+    pub const fn admits(row: u64, instance: u64) -> bool {
+        instance & !row == 0 && instance & EXACT == row & EXACT
+    }
+
     /// Each bit with its name, for refusals.
     pub const NAMES: &[(u64, &str)] = &[
         (BIAS, "bias"),
@@ -128,6 +138,14 @@ pub mod attr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn exact_attributes_are_not_mere_permissions() {
+        assert!(attr::admits(attr::BIAS | attr::SOFTCAP, attr::BIAS));
+        assert!(!attr::admits(attr::BIAS, attr::SOFTCAP));
+        assert!(!attr::admits(attr::ROPE_PAIRS, 0));
+        assert!(attr::admits(attr::ROPE_PAIRS | attr::ROPE_YARN, attr::ROPE_PAIRS));
+    }
 
     #[test]
     fn numbers_are_distinct_and_found_again() {

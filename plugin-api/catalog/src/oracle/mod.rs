@@ -33,6 +33,8 @@ pub mod argmax;
 pub mod philox;
 pub mod sample;
 mod advance;
+pub mod shapes;
+pub mod compose;
 
 use cajeta_abi::Problem;
 
@@ -40,6 +42,7 @@ use crate::op::Op;
 use crate::quant::Format;
 use operands::Operands;
 
+pub use compose::Composition;
 pub use error::OracleError;
 pub use size::operand_bytes;
 
