@@ -51,6 +51,8 @@ fn install_plugin(manifest: &Path, built: &Path, plugins: &Path) -> Outcome<()> 
     };
     let installed = plugins.join(&library);
     copy(&built.join(&library), &installed, 0o755)?;
+    // A package has a digest; only a build tree, whose library changes with every build, goes without.
+    fields.remove("build_tree");
     fields.insert("sha256".to_owned(), toml::Value::String(sha256_of(&installed)?));
     let name = manifest.file_name().ok_or_else(|| Failure::work("a manifest needs a file name"))?;
     let target = plugins.join(name);
@@ -88,13 +90,15 @@ mod tests {
         fs::create_dir_all(&plugins).expect("created");
         fs::write(built.join("libx.so"), "abc").expect("written");
         let manifest = folder.path().join("cajeta-backend-x.toml");
-        fs::write(&manifest, "schema = 1\nid = \"x\"\nlibrary = \"libx.so\"\n").expect("written");
+        fs::write(&manifest, "schema = 1\nid = \"x\"\nlibrary = \"libx.so\"\nbuild_tree = true\n")
+            .expect("written");
 
         install_plugin(&manifest, &built, &plugins).expect("installed");
 
         let text = fs::read_to_string(plugins.join("cajeta-backend-x.toml")).expect("there");
         let fields: toml::Table = text.parse().expect("still TOML");
         assert_eq!(fields["id"].as_str(), Some("x"));
+        assert!(!fields.contains_key("build_tree"), "a package is not a build tree");
         assert_eq!(
             fields["sha256"].as_str(),
             Some("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")

@@ -62,7 +62,9 @@ fn counted_lines(file: &SourceFile) -> usize {
 }
 
 fn cap_of(path: &str) -> usize {
-    if path.starts_with("plugins/") && path.contains("/kernels/") { KERNEL_CAP } else { CAP }
+    let is_kernel =
+        path.starts_with("plugins/") && ["/kernel/", "/kernels/"].iter().any(|folder| path.contains(folder));
+    if is_kernel { KERNEL_CAP } else { CAP }
 }
 
 fn sorted_lengths(tree: &Tree) -> Vec<usize> {
