@@ -9,6 +9,7 @@ use memmap2::Mmap;
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A GGUF file, mapped read-only and fully checked.
 ///
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct GgufFile {
     path: PathBuf,
-    map: Mmap,
+    map: Arc<Mmap>,
     contents: Contents,
 }
 
@@ -55,7 +56,7 @@ impl GgufFile {
         // but cannot break a bound; a concurrent truncation raises SIGBUS instead of misreading.
         let map = unsafe { Mmap::map(&file) }.map_err(|io| error(GgufProblem::Map(io)))?;
         let contents = Contents::parse(path, &map).map_err(error)?;
-        Ok(GgufFile { path: path.to_path_buf(), map, contents })
+        Ok(GgufFile { path: path.to_path_buf(), map: Arc::new(map), contents })
     }
 
     /// Where the file is.
@@ -91,6 +92,11 @@ impl GgufFile {
     /// The whole mapping.
     pub fn map(&self) -> &[u8] {
         &self.map
+    }
+
+    /// The whole mapping, to be kept alive by whoever reads the file's pages in place.
+    pub fn pages(&self) -> Arc<Mmap> {
+        Arc::clone(&self.map)
     }
 }
 
