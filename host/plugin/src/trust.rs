@@ -1,0 +1,221 @@
+//! Who may have written a plugin.
+//!
+//! Opening a library gives its writers everything this process may do, so only two users may have
+//! written it: root, and the user this process runs as. The rules hold for the library, its manifest
+//! and every folder above them:
+//!
+//! - the owner is root or the current user;
+//! - nobody else may write. A folder with the sticky bit (`/tmp`) may be written by all *above* the
+//!   plugin's own folder, because entries in it can be replaced by their owners only;
+//! - the group may write only where the group is the current user's own: its number is the user's
+//!   (the private-group convention of most distributions, under which builds are made with mode 775);
+//! - links are followed first, and neither the manifest nor the library may be outside the folder
+//!   that was searched.
+//!
+//! Because the whole chain of folders is checked, nobody else can swap a file between its check and
+//! its opening.
+
+use std::fs::{File, Metadata};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::candidate::{Refusal, Stage};
+
+const STICKY: u32 = 0o1000;
+
+/// Follows links and checks a file of a plugin and every folder above it.
+///
+/// `folder` is the searched folder, canonical. Answers the canonical file.
+///
+/// # Errors
+/// Stage trust: missing, outside the folder, or writable by somebody else.
+pub fn check(folder: &Path, file: &Path) -> Result<PathBuf, Refusal> {
+    let canonical = file.canonicalize().map_err(|error| {
+        refusal(format!("{} cannot be resolved: {error}", file.display()), "reinstall the plugin")
+    })?;
+    if !canonical.starts_with(folder) {
+        return Err(refusal(
+            format!("{} leads to {}, outside its folder", file.display(), canonical.display()),
+            "put the file itself into the folder, not a link",
+        ));
+    }
+    let user = current_user();
+    let metadata = metadata(&canonical)?;
+    if !metadata.is_file() {
+        return Err(refusal(
+            format!("{} is not a regular file", canonical.display()),
+            "reinstall the plugin",
+        ));
+    }
+    check_one(&canonical, &metadata, user, false)?;
+    for (depth, ancestor) in canonical.ancestors().skip(1).enumerate() {
+        // The folders between the library and the searched folder, that one included, hold plugins.
+        let holds_plugins = ancestor.starts_with(folder) || depth == 0;
+        check_one(ancestor, &self::metadata(ancestor)?, user, !holds_plugins)?;
+    }
+    Ok(canonical)
+}
+
+/// Holds the library against the hash its manifest promises, and answers the hash it has.
+///
+/// # Errors
+/// Stage trust: another hash, or a file that does not read.
+pub fn check_hash(library: &Path, promised: Option<&str>) -> Result<String, Refusal> {
+    let found = hash(library).map_err(|error| {
+        refusal(format!("{} does not read: {error}", library.display()), "reinstall the plugin")
+    })?;
+    match promised {
+        Some(promised) if promised != found => Err(refusal(
+            format!("{} has the SHA-256 {found}, its manifest promises {promised}", library.display()),
+            "reinstall the plugin; the library or its manifest was changed",
+        )),
+        _ => Ok(found),
+    }
+}
+
+fn hash(path: &Path) -> std::io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut hasher = Sha256::new();
+    let mut block = vec![0; 1 << 18];
+    loop {
+        let count = file.read(&mut block)?;
+        if count == 0 {
+            break;
+        }
+        hasher.update(&block[..count]);
+    }
+    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn metadata(path: &Path) -> Result<Metadata, Refusal> {
+    path.metadata().map_err(|error| refusal(format!("{}: {error}", path.display()), "check its permissions"))
+}
+
+fn current_user() -> u32 {
+    // SAFETY: takes no pointers and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+fn check_one(path: &Path, metadata: &Metadata, user: u32, sticky_counts: bool) -> Result<(), Refusal> {
+    let found = Ownership { owner: metadata.uid(), group: metadata.gid(), mode: metadata.mode() };
+    found.check(user, sticky_counts).map_err(|(rule, remedy)| {
+        refusal(
+            format!("{} {rule} (owner {}, mode {:o})", path.display(), found.owner, found.mode & 0o7777),
+            format!("{remedy} {}", path.display()),
+        )
+    })
+}
+
+/// What the rules look at.
+#[derive(Clone, Copy)]
+struct Ownership {
+    owner: u32,
+    group: u32,
+    mode: u32,
+}
+
+impl Ownership {
+    fn check(self, user: u32, sticky_counts: bool) -> Result<(), (&'static str, &'static str)> {
+        if self.owner != 0 && self.owner != user {
+            return Err(("belongs to another user", "chown root"));
+        }
+        if sticky_counts && self.mode & STICKY != 0 {
+            return Ok(());
+        }
+        if self.mode & 0o002 != 0 {
+            return Err(("is writable by everybody", "chmod o-w"));
+        }
+        let private_group = self.owner == user && self.group == user;
+        if self.mode & 0o020 != 0 && !private_group {
+            return Err(("is writable by its group", "chmod g-w"));
+        }
+        Ok(())
+    }
+}
+
+fn refusal(reason: String, remedy: impl Into<String>) -> Refusal {
+    Refusal::new(Stage::Trust, reason, remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    const USER: u32 = 1000;
+
+    fn allowed(owner: u32, group: u32, mode: u32, sticky_counts: bool) -> bool {
+        Ownership { owner, group, mode }.check(USER, sticky_counts).is_ok()
+    }
+
+    #[test]
+    fn only_root_and_the_user_may_write() {
+        assert!(allowed(0, 0, 0o755, false));
+        assert!(allowed(USER, USER, 0o755, false));
+        assert!(!allowed(1001, USER, 0o755, false));
+        assert!(!allowed(0, 0, 0o757, false));
+    }
+
+    #[test]
+    fn group_write_is_for_the_users_own_group() {
+        assert!(allowed(USER, USER, 0o775, false));
+        assert!(!allowed(USER, 100, 0o775, false));
+        assert!(!allowed(0, 0, 0o775, false));
+        assert!(!allowed(0, USER, 0o775, false));
+    }
+
+    #[test]
+    fn the_sticky_bit_excuses_folders_above_only() {
+        assert!(allowed(0, 0, 0o1777, true));
+        assert!(!allowed(0, 0, 0o1777, false));
+        assert!(!allowed(1001, 0, 0o1777, true));
+    }
+
+    #[test]
+    fn files_modes_and_links_of_a_real_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let file = root.join("a.so");
+        std::fs::write(&file, b"a").unwrap();
+        let mode = |path: &Path, mode: u32| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        mode(&root, 0o755);
+        mode(&file, 0o644);
+        assert_eq!(check(&root, &file).unwrap(), file);
+
+        symlink("a.so", root.join("inside.so")).unwrap();
+        assert_eq!(check(&root, &root.join("inside.so")).unwrap(), file);
+        std::fs::write(outside.path().join("b.so"), b"b").unwrap();
+        symlink(outside.path().join("b.so"), root.join("leaves.so")).unwrap();
+        assert!(check(&root, &root.join("leaves.so")).unwrap_err().reason.contains("outside its folder"));
+
+        mode(&file, 0o646);
+        assert!(check(&root, &file).unwrap_err().reason.contains("writable by everybody"));
+        mode(&file, 0o644);
+        mode(&root, 0o777);
+        assert!(check(&root, &file).unwrap_err().reason.contains("writable by everybody"));
+        mode(&root, 0o1777);
+        assert!(check(&root, &file).unwrap_err().reason.contains("writable by everybody"));
+        mode(&root, 0o755);
+        assert!(check(&root, &root.join("none.so")).unwrap_err().reason.contains("cannot be resolved"));
+    }
+
+    #[test]
+    fn a_hash_is_held_against_the_promise() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a");
+        std::fs::write(&file, b"abc").unwrap();
+        // The example of FIPS 180-2.
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(check_hash(&file, Some(expected)).unwrap(), expected);
+        assert_eq!(check_hash(&file, None).unwrap(), expected);
+        let refusal = check_hash(&file, Some(&"0".repeat(64))).unwrap_err();
+        assert_eq!(refusal.stage, Stage::Trust);
+    }
+}
