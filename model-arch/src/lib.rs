@@ -4,5 +4,7 @@ pub mod gguf;
 pub mod quant;
 pub mod config;
 pub mod tokenizer;
+pub mod template;
 pub mod plan;
 mod models;
+pub mod synth;

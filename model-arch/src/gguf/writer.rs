@@ -5,6 +5,7 @@ use super::limits;
 use super::tensor::tensor_bytes;
 use super::value::{MetaArray, MetaValue};
 use cajeta_catalog::quant::Format;
+use std::collections::HashSet;
 use std::io::Write;
 
 /// Why a file could not be written.
@@ -27,6 +28,7 @@ pub struct Header {
     alignment: u32,
     entries: Vec<(String, MetaValue)>,
     tensors: Vec<Slot>,
+    names: HashSet<String>,
 }
 
 /// A tensor to be written.
@@ -40,7 +42,12 @@ struct Slot {
 
 impl Default for Header {
     fn default() -> Self {
-        Header { alignment: limits::DEFAULT_ALIGNMENT, entries: Vec::new(), tensors: Vec::new() }
+        Header {
+            alignment: limits::DEFAULT_ALIGNMENT,
+            entries: Vec::new(),
+            tensors: Vec::new(),
+            names: HashSet::new(),
+        }
     }
 }
 
@@ -77,10 +84,10 @@ impl Header {
     /// # Errors
     /// When the shape and format have no size or the name is taken.
     pub fn tensor(&mut self, name: &str, dims: &[u64], format: Format) -> Result<u64, WriteError> {
-        if self.tensors.iter().any(|slot| slot.name == name) {
+        let bytes = tensor_bytes(name, dims, format)?;
+        if !self.names.insert(name.into()) {
             return Err(GgufProblem::DuplicateTensor(name.into()).into());
         }
-        let bytes = tensor_bytes(name, dims, format)?;
         self.tensors.push(Slot { name: name.into(), dims: dims.into(), format, bytes });
         Ok(bytes)
     }
