@@ -28,7 +28,8 @@ pub(crate) fn lay_out(workspace: &Workspace, backends: &[&str]) -> Outcome<PathB
         copy(&built.join(&name), &programs.join(&name), 0o755)?;
     }
     for backend in backends {
-        let source = workspace.root().join(format!("plugins/{backend}/cajeta-backend-{backend}.toml"));
+        // The build wrote it beside the library, with its own version and machine.
+        let source = built.join(format!("cajeta-backend-{backend}.toml"));
         install_plugin(&source, &built, &plugins)?;
     }
     Ok(programs.join(format!("cajeta{}", std::env::consts::EXE_SUFFIX)))
