@@ -1,0 +1,75 @@
+//! Everything that can keep a model from loading or a step from running, each a sentence.
+
+use cajeta_model_arch::config::ConfigError;
+use cajeta_model_arch::gguf::GgufError;
+use cajeta_model_arch::plan::PlanError;
+use cajeta_model_arch::template::TemplateError;
+use cajeta_model_arch::tokenizer::TokenizerError;
+use cajeta_plugin_host::{DeviceError, SelectError};
+use thiserror::Error;
+
+use crate::lower::LowerError;
+
+/// A failed load or step.
+#[derive(Debug, Error)]
+#[allow(missing_docs)]
+pub enum EngineError {
+    #[error(transparent)]
+    Gguf(#[from] GgufError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    #[error(transparent)]
+    Select(#[from] SelectError),
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    #[error(transparent)]
+    Lower(#[from] LowerError),
+    #[error(
+        "the model needs {wanted} of device memory ({weights} weights, {kv} K/V cache at context {ctx}, {work} work space) and `{device}` has {free} free; lower --ctx or choose a smaller quantization"
+    )]
+    OutOfMemory {
+        wanted: String,
+        weights: String,
+        kv: String,
+        ctx: u32,
+        work: String,
+        device: String,
+        free: String,
+    },
+    #[error("{what} takes {bytes} bytes and the largest buffer `{device}` binds has {limit}; {remedy}")]
+    LargestBinding { what: String, bytes: u64, limit: u64, device: String, remedy: &'static str },
+    #[error("the prompt is empty; give at least one token (this model adds no beginning-of-text token)")]
+    EmptyPrompt,
+    #[error(
+        "the prompt has {tokens} tokens and the context holds {ctx}; shorten it or raise --ctx (the model was trained for {trained})"
+    )]
+    PromptTooLong { tokens: usize, ctx: u32, trained: u32 },
+    #[error("token {id} does not exist: the vocabulary has {n_vocab}")]
+    UnknownToken { id: u32, n_vocab: u32 },
+    #[error("--ctx {ctx} is out of range; it must be from 1 to {limit}")]
+    Context { ctx: u32, limit: u32 },
+    #[error("{name} {value} is out of range; it must be {range}")]
+    Sampling { name: &'static str, value: f32, range: &'static str },
+    #[error(
+        "the model's logits are not numbers at position {position}; the file is damaged or kernel results are wrong (`cajeta backends check` tells)"
+    )]
+    NotANumber { position: usize },
+}
+
+/// Bytes for people: `3.4 GiB`.
+pub fn human_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+}

@@ -1,0 +1,205 @@
+//! Loads a model: file, configuration, tokenizer, plan, device, weights, cache, work space.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use cajeta_abi::Capability;
+use cajeta_catalog::kv::BLOCK_POSITIONS;
+use cajeta_model_arch::config::ModelConfig;
+use cajeta_model_arch::gguf::GgufFile;
+use cajeta_model_arch::plan::Plan;
+use cajeta_model_arch::template::ChatTemplate;
+use cajeta_model_arch::tokenizer::Tokenizer;
+use cajeta_plugin_host::{Selected, activate};
+
+use super::error::{EngineError, human_bytes};
+use super::options::{DEFAULT_CONTEXT, EngineOptions};
+use super::registry::DeviceRegistry;
+use super::residency::Residency;
+use super::runner::{Parts, Runner, step_layout};
+use super::state::StepBuffer;
+use super::workspace::Workspace;
+use crate::kv::KvPool;
+use crate::lower::{self, Segment, Sizes, WeightKey};
+use crate::route::Registry;
+
+/// What a load did and how long each part took.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct LoadPhases {
+    /// Header, configuration, tokenizer, plan.
+    pub read: Duration,
+    /// Finding, probing and opening the backend.
+    pub device: Duration,
+    /// Making weights resident.
+    pub weights: Duration,
+    /// Everything.
+    pub total: Duration,
+}
+
+/// A model read from its file, before any device is touched.
+pub struct Model {
+    /// The file.
+    pub file: GgufFile,
+    /// Its shape.
+    pub config: ModelConfig,
+    /// Its tokenizer.
+    pub tokenizer: Tokenizer,
+    /// Its chat template, if it has one.
+    pub template: Option<ChatTemplate>,
+    /// Its ops.
+    pub plan: Plan,
+}
+
+impl Model {
+    /// Reads a model.
+    pub fn open(path: &std::path::Path) -> Result<Model, EngineError> {
+        let file = GgufFile::open(path)?;
+        let config = ModelConfig::from_gguf(&file)?;
+        let tokenizer = Tokenizer::from_gguf(file.metadata())?;
+        let template = ChatTemplate::from_gguf(file.metadata(), &tokenizer)?;
+        let plan = Plan::build(&config, &file)?;
+        Ok(Model { file, config, tokenizer, template, plan })
+    }
+}
+
+/// A device a model is about to be loaded on, with the sizes that were chosen.
+pub(super) struct Placement {
+    pub registry: DeviceRegistry,
+    pub ctx: u32,
+    pub chunk: u32,
+}
+
+/// The context and chunk an engine will have.
+pub(super) fn sizes(options: &EngineOptions, config: &ModelConfig) -> Result<(u32, u32), EngineError> {
+    let limit = config.n_ctx_train;
+    let ctx = options.ctx.unwrap_or(limit.min(DEFAULT_CONTEXT));
+    if ctx == 0 || ctx > limit {
+        return Err(EngineError::Context { ctx, limit });
+    }
+    Ok((ctx, options.chunk.clamp(1, ctx)))
+}
+
+/// Selects the device and makes the model resident on it.
+pub(super) fn load(
+    options: &EngineOptions,
+    model: &Model,
+    phases: &mut LoadPhases,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<(Selected, Runner, u32), EngineError> {
+    let (ctx, chunk) = sizes(options, &model.config)?;
+    let started = Instant::now();
+    let selected = activate(&options.select)?;
+    let device = selected.backend.open(selected.device)?;
+    phases.device = started.elapsed();
+
+    let started = Instant::now();
+    let placement = Placement { registry: DeviceRegistry::new(device), ctx, chunk };
+    let runner = make_resident(options, model, placement, progress)?;
+    phases.weights = started.elapsed();
+    let residency = &runner.residency;
+    tracing::info!(
+        target: "cajeta::load-phase",
+        backend = selected.backend.id(),
+        mapped = residency.mapped,
+        uploaded = residency.uploaded,
+        relaid = residency.relaid,
+        ctx,
+        "model resident"
+    );
+    Ok((selected, runner, chunk))
+}
+
+fn make_resident(
+    options: &EngineOptions,
+    model: &Model,
+    placement: Placement,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Runner, EngineError> {
+    let Placement { registry, ctx, chunk } = placement;
+    let plan = model.plan.clone();
+    let layout = step_layout(chunk, ctx);
+    let all = |rows, out_rows| Sizes { rows, out_rows, seqs: 1, context: ctx, state: layout };
+    // What generating and scoring will run.
+    let wishes = [
+        (Segment::Step, all(1, 1)),
+        (Segment::Body, all(chunk, 1)),
+        (Segment::TailToken, all(chunk, 1)),
+        (Segment::Tail, all(chunk, chunk)),
+    ];
+    let n_blocks = ctx.div_ceil(BLOCK_POSITIONS);
+    let wanted = affordable(&registry, &plan, &wishes, ctx, n_blocks)?;
+
+    let device = registry.device().clone();
+    let mut queue = device.queue()?;
+    let residency = Residency::load(&registry, &mut queue, &plan, &model.file, &wanted, progress)?;
+    let kv = KvPool::new(&device, &plan.kv, n_blocks, options.poison)?;
+    let hidden = u64::from(chunk) * plan.value(plan.hidden).width * 4;
+    let workspace = Workspace::new(&device, hidden, options.poison)?;
+    let state = StepBuffer::new(&device, &mut queue, layout)?;
+    Ok(Runner::new(Parts { registry, queue, plan, residency, kv, n_blocks, state, workspace, ctx }))
+}
+
+/// The weights to make resident: every layout the segments wish for if that fits the device, else the
+/// file's own bytes alone; an error when not even those fit.
+fn affordable(
+    registry: &DeviceRegistry,
+    plan: &Plan,
+    wishes: &[(Segment, Sizes)],
+    ctx: u32,
+    n_blocks: u32,
+) -> Result<BTreeSet<WeightKey>, EngineError> {
+    let device = registry.device();
+    let free = device.mem_info()?.free;
+    let kv = KvPool::bytes(&plan.kv, n_blocks);
+    let first = Wish::of(registry, plan, wishes, &|_| true)?;
+    if first.total(kv) <= free {
+        return Ok(first.keys);
+    }
+    // Where file blocks alone cannot serve, the first wish is what the refusal is about.
+    let last = Wish::of(registry, plan, wishes, &WeightKey::is_file).unwrap_or(first);
+    if last.total(kv) <= free {
+        return Ok(last.keys);
+    }
+    Err(EngineError::OutOfMemory {
+        wanted: human_bytes(last.total(kv)),
+        weights: human_bytes(last.weights),
+        kv: human_bytes(kv),
+        ctx,
+        work: human_bytes(last.work),
+        device: device.facts().name.to_string(),
+        free: human_bytes(free),
+    })
+}
+
+/// The weights some segments want, and what they and the work take on the device.
+struct Wish {
+    keys: BTreeSet<WeightKey>,
+    weights: u64,
+    work: u64,
+}
+
+impl Wish {
+    fn of(
+        registry: &DeviceRegistry,
+        plan: &Plan,
+        wishes: &[(Segment, Sizes)],
+        allowed: &dyn Fn(&WeightKey) -> bool,
+    ) -> Result<Wish, EngineError> {
+        let mut wish = Wish { keys: BTreeSet::new(), weights: 0, work: 0 };
+        for (segment, sizes) in wishes {
+            wish.keys.extend(lower::declare(registry, plan, *segment, sizes, allowed)?);
+            let program = lower::lower(registry, plan, *segment, sizes, &|key| wish.keys.contains(key))?;
+            wish.work = wish.work.max(program.arena + program.scratch + program.semaphores);
+        }
+        let in_place = registry.supports(Capability::IMPORT);
+        for key in wish.keys.iter().filter(|key| !(in_place && key.is_file())) {
+            wish.weights += lower::weight_bytes(registry, plan, key)
+                .map_err(|text| lower::LowerError::Backend { what: "the size of a weight".into(), text })?;
+        }
+        Ok(wish)
+    }
+
+    fn total(&self, kv: u64) -> u64 {
+        self.weights.saturating_add(kv).saturating_add(self.work)
+    }
+}

@@ -1,0 +1,51 @@
+//! The registry of an opened device, with its capability answers remembered.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use cajeta_abi::{Capability, Geometry, Layout, LayoutId, Problem, Row, Shape};
+use cajeta_plugin_host::Device;
+
+use crate::route::Registry;
+
+/// A device as routing sees it.
+pub struct DeviceRegistry {
+    device: Device,
+    supported: RefCell<HashMap<Capability, bool>>,
+}
+
+impl DeviceRegistry {
+    /// The registry of a device.
+    pub fn new(device: Device) -> DeviceRegistry {
+        DeviceRegistry { device, supported: RefCell::new(HashMap::new()) }
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+}
+
+impl Registry for DeviceRegistry {
+    fn rows(&self) -> &[Row] {
+        self.device.backend().rows()
+    }
+
+    fn layouts(&self) -> &[Layout] {
+        self.device.backend().layouts()
+    }
+
+    fn supports(&self, capability: Capability) -> bool {
+        // A device that cannot answer cannot be relied on to have it.
+        let ask = || self.device.supports(capability).unwrap_or(false);
+        *self.supported.borrow_mut().entry(capability).or_insert_with(ask)
+    }
+
+    fn geometry(&self, row: usize, problem: &Problem) -> Result<Geometry, String> {
+        self.device.backend().geometry(row, self.device.facts(), problem).map_err(|error| error.to_string())
+    }
+
+    fn layout_bytes(&self, layout: LayoutId, shapes: &[Shape]) -> Result<u64, String> {
+        self.device.backend().layout_bytes(layout, shapes).map_err(|error| error.to_string())
+    }
+}

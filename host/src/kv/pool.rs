@@ -1,0 +1,58 @@
+//! The device planes: one for K and one for V per layer, all blocks of a layer in each.
+
+use cajeta_abi::{Fact, MemoryKind};
+use cajeta_catalog::kv::block_bytes;
+use cajeta_model_arch::plan::{Half, KvShape};
+use cajeta_plugin_host::{BufferSpan, Device};
+
+use crate::engine::EngineError;
+
+/// The planes of every layer.
+pub struct KvPool {
+    planes: Vec<[BufferSpan; 2]>,
+}
+
+impl KvPool {
+    /// Bytes the planes of `n_blocks` blocks take.
+    pub fn bytes(shapes: &[KvShape], n_blocks: u32) -> u64 {
+        shapes.iter().map(|shape| 2 * plane_bytes(shape, n_blocks)).sum()
+    }
+
+    /// Allocates the planes of `n_blocks` blocks.
+    pub fn new(
+        device: &Device,
+        shapes: &[KvShape],
+        n_blocks: u32,
+        poison: bool,
+    ) -> Result<KvPool, EngineError> {
+        let limit = device.facts().get(Fact::LARGEST_BINDING).unwrap_or(u64::MAX);
+        let mut planes = Vec::with_capacity(shapes.len());
+        for shape in shapes {
+            let bytes = plane_bytes(shape, n_blocks);
+            if bytes > limit {
+                return Err(EngineError::LargestBinding {
+                    what: "a K/V plane".into(),
+                    bytes,
+                    limit,
+                    device: device.facts().name.to_string(),
+                    remedy: "lower --ctx",
+                });
+            }
+            let plane = || device.alloc(bytes, MemoryKind::DEVICE, poison).map(|buffer| buffer.whole());
+            planes.push([plane()?, plane()?]);
+        }
+        Ok(KvPool { planes })
+    }
+
+    /// A layer's plane.
+    pub fn plane(&self, layer: u32, half: Half) -> Option<&BufferSpan> {
+        self.planes.get(layer as usize).map(|[k, v]| match half {
+            Half::K => k,
+            Half::V => v,
+        })
+    }
+}
+
+fn plane_bytes(shape: &KvShape, n_blocks: u32) -> u64 {
+    block_bytes(shape.n_head_kv, shape.head_dim).saturating_mul(u64::from(n_blocks))
+}

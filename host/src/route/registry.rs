@@ -1,0 +1,21 @@
+//! What routing asks of a backend's device: its rows, and pure answers about them.
+
+use cajeta_abi::{Capability, Geometry, Layout, LayoutId, Problem, Row, Shape};
+
+/// The kernel registry of an opened device. Implemented by the device face and by tests.
+pub trait Registry {
+    /// The backend's rows; a launch names one by its index.
+    fn rows(&self) -> &[Row];
+
+    /// The layouts the backend owns; layout `256 + i` is `layouts()[i]`.
+    fn layouts(&self) -> &[Layout];
+
+    /// Whether the device can do something.
+    fn supports(&self, capability: Capability) -> bool;
+
+    /// The launch shape of a row, or the backend's sentence why there is none.
+    fn geometry(&self, row: usize, problem: &Problem) -> Result<Geometry, String>;
+
+    /// Bytes of an own layout for the given sources, or the backend's sentence why not.
+    fn layout_bytes(&self, layout: LayoutId, shapes: &[Shape]) -> Result<u64, String>;
+}
