@@ -122,6 +122,8 @@ pub struct Candidate {
     pub source: Source,
     /// How far it came.
     pub outcome: Outcome,
+    /// What the rules of selection say of a candidate that works; empty when nothing.
+    pub policy: String,
     /// The manifest's content, when it passed the stages that open nothing.
     #[serde(skip)]
     pub checked: Option<Arc<PluginManifest>>,

@@ -100,6 +100,7 @@ pub(crate) fn examine(folder: &Path, manifest: &Path, source: Source) -> Candida
         library: None,
         source,
         outcome: Outcome::NotTried { reason: "not probed".into() },
+        policy: String::new(),
         checked: None,
     };
     if let Err(refusal) = check(folder, manifest, &mut candidate) {

@@ -26,6 +26,7 @@ pub mod rows;
 pub mod device;
 pub mod probe;
 pub mod open_path;
+pub mod select;
 
 pub use candidate::{Candidate, Outcome, Refusal, Stage};
 pub use device::{
@@ -37,3 +38,6 @@ pub use manifest::PluginManifest;
 pub use open_path::open_path;
 pub use probe::ProbeOptions;
 pub use search::SearchOptions;
+pub use select::{
+    Explanation, SelectError, SelectOptions, Selected, activate, active_backend, explain, select,
+};

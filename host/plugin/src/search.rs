@@ -109,10 +109,14 @@ impl SearchOptions {
         };
         let replaced = variable(&self.plugin_path, self.elevated);
         let added = variable(&self.plugin_add_path, self.elevated);
-        for path in replaced.into_iter().flat_map(std::env::split_paths).filter(not_empty) {
+        for path in
+            replaced.into_iter().flat_map(std::env::split_paths).filter(|path| !path.as_os_str().is_empty())
+        {
             add(Source::PathVariable, path);
         }
-        for path in added.into_iter().flat_map(std::env::split_paths).filter(not_empty) {
+        for path in
+            added.into_iter().flat_map(std::env::split_paths).filter(|path| !path.as_os_str().is_empty())
+        {
             add(Source::AddPathVariable, path);
         }
         if replaced.is_some() {
@@ -136,10 +140,6 @@ impl SearchOptions {
 
 fn variable(value: &Option<OsString>, elevated: bool) -> Option<&OsStr> {
     value.as_deref().filter(|value| !elevated && !value.is_empty())
-}
-
-fn not_empty(path: &PathBuf) -> bool {
-    !path.as_os_str().is_empty()
 }
 
 /// The folder of this process's executable, links followed.
