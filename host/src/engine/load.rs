@@ -85,11 +85,11 @@ pub(super) fn load(
     model: &Model,
     phases: &mut LoadPhases,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<(Selected, Runner, u32), EngineError> {
+) -> Result<(&'static Selected, Runner, u32), EngineError> {
     let (ctx, chunk) = sizes(options, &model.config)?;
     let started = Instant::now();
     let selected = activate(&options.select)?;
-    let device = selected.backend.open(selected.device)?;
+    let device = selected.open()?;
     phases.device = started.elapsed();
 
     let started = Instant::now();

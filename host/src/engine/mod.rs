@@ -59,7 +59,7 @@ impl LlmEngine {
         phases.read = started.elapsed();
         let (selected, runner, chunk) = load::load(options, &model, &mut phases, progress)?;
         phases.total = started.elapsed();
-        Ok(LlmEngine { model, backend: selected.backend, runner, chunk, phases, cached: Vec::new() })
+        Ok(LlmEngine { model, backend: selected.backend.clone(), runner, chunk, phases, cached: Vec::new() })
     }
 
     /// Where the model came from.

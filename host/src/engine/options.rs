@@ -28,14 +28,13 @@ pub struct EngineOptions {
 }
 
 impl EngineOptions {
-    /// The defaults for a model: backends as the environment says; memory poisoned in builds with
-    /// debug assertions.
-    pub fn new(model: impl Into<PathBuf>) -> EngineOptions {
+    /// The defaults for a model. Memory is poisoned in builds with debug assertions.
+    pub fn new(model: impl Into<PathBuf>, select: SelectOptions) -> EngineOptions {
         EngineOptions {
             model: model.into(),
             ctx: None,
             chunk: DEFAULT_CHUNK,
-            select: SelectOptions::of_process(),
+            select,
             poison: cfg!(debug_assertions),
         }
     }

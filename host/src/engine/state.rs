@@ -7,7 +7,7 @@ use cajeta_plugin_host::{Buffer, BufferSpan, Device, Queue};
 use super::error::EngineError;
 
 /// The step state of an engine that runs one sequence at a time.
-pub struct StepBuffer {
+pub(super) struct StepBuffer {
     layout: StepLayout,
     buffer: Buffer,
     /// Entries of the block table already on the device.
@@ -16,7 +16,11 @@ pub struct StepBuffer {
 
 impl StepBuffer {
     /// An empty state.
-    pub fn new(device: &Device, queue: &mut Queue, layout: StepLayout) -> Result<StepBuffer, EngineError> {
+    pub(super) fn new(
+        device: &Device,
+        queue: &mut Queue,
+        layout: StepLayout,
+    ) -> Result<StepBuffer, EngineError> {
         let buffer = device.alloc(layout.total_bytes(), MemoryKind::DEVICE, false)?;
         // Zeros everywhere: counters start at nothing, block tables at block 0.
         queue.upload(&buffer.whole(), &vec![0; layout.total_bytes() as usize])?;
@@ -24,18 +28,18 @@ impl StepBuffer {
     }
 
     /// Where the sections lie.
-    pub fn layout(&self) -> StepLayout {
+    pub(super) fn layout(&self) -> StepLayout {
         self.layout
     }
 
     /// Part of the state.
-    pub fn span(&self, offset: u64, len: u64) -> Result<BufferSpan, EngineError> {
+    pub(super) fn span(&self, offset: u64, len: u64) -> Result<BufferSpan, EngineError> {
         Ok(self.buffer.span(offset, len)?)
     }
 
     /// Describes a step of one sequence: `n_rows` rows at `position ..`, whose tokens are given, or
     /// are where the device left them. `out_rows` are the rows whose logits are wanted.
-    pub fn write_rows(
+    pub(super) fn write_rows(
         &mut self,
         queue: &mut Queue,
         tokens: Option<&[u32]>,
@@ -70,7 +74,7 @@ impl StepBuffer {
     }
 
     /// Brings the sequence's block table up to date; only new entries travel.
-    pub fn write_blocks(&mut self, queue: &mut Queue, blocks: &[u32]) -> Result<(), EngineError> {
+    pub(super) fn write_blocks(&mut self, queue: &mut Queue, blocks: &[u32]) -> Result<(), EngineError> {
         let Some(new) = blocks.get(self.n_blocks..).filter(|new| !new.is_empty()) else {
             self.n_blocks = self.n_blocks.min(blocks.len());
             return Ok(());
@@ -83,14 +87,18 @@ impl StepBuffer {
     }
 
     /// How the next tokens are drawn.
-    pub fn write_sampling(&mut self, queue: &mut Queue, params: &SampleParams) -> Result<(), EngineError> {
+    pub(super) fn write_sampling(
+        &mut self,
+        queue: &mut Queue,
+        params: &SampleParams,
+    ) -> Result<(), EngineError> {
         let start = self.layout.range(Section::Sampling).start;
         let bytes = bytemuck::bytes_of(params);
         Ok(queue.upload(&self.span(start, bytes.len() as u64)?, bytes)?)
     }
 
     /// The token the sequence drew last.
-    pub fn read_sampled(&self, queue: &mut Queue) -> Result<u32, EngineError> {
+    pub(super) fn read_sampled(&self, queue: &mut Queue) -> Result<u32, EngineError> {
         let mut bytes = [0; 4];
         queue.download(&self.span(self.layout.range(Section::Sampled).start, 4)?, &mut bytes)?;
         Ok(u32::from_le_bytes(bytes))

@@ -9,7 +9,7 @@ use super::residency::zeroed;
 use crate::lower::Program;
 
 /// Buffers shared by all lists of an engine.
-pub struct Workspace {
+pub(super) struct Workspace {
     device: Device,
     poison: bool,
     /// Rows of the last hidden state; sized for the largest chunk at load.
@@ -21,14 +21,14 @@ pub struct Workspace {
 
 impl Workspace {
     /// A workspace whose hidden state holds `hidden_bytes`.
-    pub fn new(device: &Device, hidden_bytes: u64, poison: bool) -> Result<Workspace, EngineError> {
+    pub(super) fn new(device: &Device, hidden_bytes: u64, poison: bool) -> Result<Workspace, EngineError> {
         let hidden = device.alloc(hidden_bytes, MemoryKind::DEVICE, poison)?.whole();
         Ok(Workspace { device: device.clone(), poison, hidden, arena: None, scratch: None, semaphores: None })
     }
 
     /// Makes every buffer at least as large as a program needs. `true` when one was replaced: lists
     /// prepared before still work, over the old buffers, but hold memory until dropped.
-    pub fn fit(&mut self, queue: &mut Queue, program: &Program) -> Result<bool, EngineError> {
+    pub(super) fn fit(&mut self, queue: &mut Queue, program: &Program) -> Result<bool, EngineError> {
         let small = |span: &Option<BufferSpan>, bytes: u64| span.as_ref().map_or(0, BufferSpan::len) < bytes;
         let mut grown = false;
         if small(&self.arena, program.arena) {
@@ -47,17 +47,17 @@ impl Workspace {
     }
 
     /// Part of the arena.
-    pub fn arena(&self, offset: u64, len: u64) -> Result<Option<BufferSpan>, EngineError> {
+    pub(super) fn arena(&self, offset: u64, len: u64) -> Result<Option<BufferSpan>, EngineError> {
         self.arena.as_ref().map(|span| span.part(offset, len)).transpose().map_err(EngineError::from)
     }
 
     /// The scratch of a launch that needs any.
-    pub fn scratch(&self, bytes: u64) -> Option<BufferSpan> {
+    pub(super) fn scratch(&self, bytes: u64) -> Option<BufferSpan> {
         if bytes == 0 { None } else { self.scratch.clone() }
     }
 
     /// The semaphores of a launch that needs any.
-    pub fn semaphores(&self, bytes: u64) -> Option<BufferSpan> {
+    pub(super) fn semaphores(&self, bytes: u64) -> Option<BufferSpan> {
         if bytes == 0 { None } else { self.semaphores.clone() }
     }
 }

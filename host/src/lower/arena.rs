@@ -2,14 +2,13 @@
 //! to the last that reads it, so that peak memory is one layer's at any depth.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 /// Alignment of every value.
-pub const VALUE_ALIGN: u64 = 256;
+pub(super) const VALUE_ALIGN: u64 = 256;
 
 /// A value's life in launches, and its size.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Life {
+pub(super) struct Life {
     /// The launch that writes it first.
     pub first: usize,
     /// The last launch that names it.
@@ -21,7 +20,7 @@ pub struct Life {
 }
 
 /// Offsets for every life, and the bytes of the whole arena. First fit, in order of birth.
-pub fn place(lives: &[Life]) -> (Vec<u64>, u64) {
+pub(super) fn place(lives: &[Life]) -> (Vec<u64>, u64) {
     let mut offsets = vec![0; lives.len()];
     let mut order: Vec<usize> = (0..lives.len()).collect();
     order.sort_by_key(|&index| (lives[index].first, index));
@@ -54,19 +53,21 @@ pub fn place(lives: &[Life]) -> (Vec<u64>, u64) {
     (offsets, total)
 }
 
-/// Whether two values that live at once share bytes; tells a wrong placement apart from a right one.
-pub fn overlap(a: (&Life, u64), b: (&Life, u64)) -> bool {
-    let bytes = |(life, offset): (&Life, u64)| -> Range<u64> { offset..offset + life.bytes };
-    let (left, right) = (bytes(a), bytes(b));
-    let together = a.0.first <= b.0.last && b.0.first <= a.0.last;
-    together && left.start < right.end && right.start < left.end
-}
-
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Whether two values that live at once share bytes; tells a wrong placement apart from a right one.
+    fn overlap(a: (&Life, u64), b: (&Life, u64)) -> bool {
+        let bytes = |(life, offset): (&Life, u64)| -> Range<u64> { offset..offset + life.bytes };
+        let (left, right) = (bytes(a), bytes(b));
+        let together = a.0.first <= b.0.last && b.0.first <= a.0.last;
+        together && left.start < right.end && right.start < left.end
+    }
 
     fn life(first: usize, last: usize, bytes: u64) -> Life {
         Life { first, last, bytes, in_place_of: None }

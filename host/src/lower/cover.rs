@@ -15,7 +15,7 @@ use crate::route::{Clause, NoRoute, Operand, Query, QueryStep, Refusal, Registry
 
 /// A row chosen for a run of ops.
 #[derive(Clone, Debug)]
-pub struct Choice {
+pub(super) struct Choice {
     /// Index in the registry.
     pub row: usize,
     /// First op covered.
@@ -28,7 +28,7 @@ pub struct Choice {
 
 /// How strictly a row's activation inputs are held to the values' layouts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Edges {
+pub(super) enum Edges {
     /// An input may be in any layout a pack row can make from the plain value.
     Packable,
     /// Inputs are what they are.
@@ -36,7 +36,7 @@ pub enum Edges {
 }
 
 /// What a cover is chosen for.
-pub struct Cover<'a> {
+pub(super) struct Cover<'a> {
     /// The device's rows.
     pub registry: &'a dyn Registry,
     /// The model.
@@ -56,7 +56,7 @@ impl Cover<'_> {
     ///
     /// # Errors
     /// At the first op that no row serves, with every row's refusal.
-    pub fn choose(&self) -> Result<Vec<Choice>, NoRoute> {
+    pub(super) fn choose(&self) -> Result<Vec<Choice>, NoRoute> {
         let by_op = self.rows_by_first_op();
         let mut choices = Vec::new();
         let mut start = 0;
@@ -208,7 +208,7 @@ impl Cover<'_> {
 }
 
 /// The weight an argument reads, if it reads one.
-pub fn weight_key(bound: &Bound, layout: LayoutId) -> Option<WeightKey> {
+pub(super) fn weight_key(bound: &Bound, layout: LayoutId) -> Option<WeightKey> {
     let tensors: Vec<TensorId> = match bound {
         Bound::One(SeqOperand::Tensor(id)) => vec![*id],
         Bound::Packed(tensors) => tensors

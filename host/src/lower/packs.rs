@@ -11,7 +11,7 @@ use super::sequence::{SeqOp, SeqOperand, SeqValue, Sequence, ValueInfo};
 use crate::route::Registry;
 
 /// The sequence with packs in it; the ops that read a packed value name it instead of the plain one.
-pub fn insert_packs(registry: &dyn Registry, sequence: &Sequence, choices: &[Choice]) -> Sequence {
+pub(super) fn insert_packs(registry: &dyn Registry, sequence: &Sequence, choices: &[Choice]) -> Sequence {
     let mut packed: BTreeMap<(SeqValue, LayoutId), SeqValue> = BTreeMap::new();
     let mut out = sequence.clone();
     for choice in choices {

@@ -11,7 +11,7 @@ use super::sequence::{SeqOperand, SeqValue, Sequence};
 
 /// What one launch argument of a matched row is.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Bound {
+pub(super) enum Bound {
     /// One operand.
     One(SeqOperand),
     /// Several tensors packed in one layout, in step order.
@@ -19,7 +19,7 @@ pub enum Bound {
 }
 
 /// Tries a row on the ops from `start` on. The bound arguments, one per `Row::args`, when it fits.
-pub fn match_row(row: &Row, sequence: &Sequence, start: usize) -> Option<Vec<Bound>> {
+pub(super) fn match_row(row: &Row, sequence: &Sequence, start: usize) -> Option<Vec<Bound>> {
     let ops = sequence.ops.get(start..start.checked_add(row.steps.len())?)?;
     let mut args: Vec<Option<Bound>> = vec![None; row.args.len()];
     let mut internal: HashMap<u32, SeqValue> = HashMap::new();

@@ -69,7 +69,7 @@ pub struct Program {
 }
 
 /// Places the arguments of chosen rows.
-pub fn assemble(
+pub(super) fn assemble(
     registry: &dyn Registry,
     plan: &Plan,
     sequence: &Sequence,

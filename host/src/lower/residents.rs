@@ -32,7 +32,7 @@ impl WeightKey {
 }
 
 /// The weights that chosen rows read.
-pub fn wanted(registry: &dyn Registry, choices: &[Choice]) -> BTreeSet<WeightKey> {
+pub(super) fn wanted(registry: &dyn Registry, choices: &[Choice]) -> BTreeSet<WeightKey> {
     let args = choices.iter().flat_map(|choice| {
         let row = &registry.rows()[choice.row];
         choice.args.iter().zip(row.args.iter()).map(|(bound, spec)| (bound, spec.layout))

@@ -1,0 +1,92 @@
+//! `cajeta.toml`: what an operator fixes for all runs on a machine.
+//!
+//! Read from `$XDG_CONFIG_HOME/cajeta/` (else `~/.config/cajeta/`), and if there is none from
+//! `/etc/cajeta/`. Never from the current directory: the file names folders that libraries are
+//! loaded from.
+
+use std::path::{Path, PathBuf};
+
+use cajeta_plugin_host::SelectOptions;
+use serde::Deserialize;
+use thiserror::Error;
+
+/// The file's name in its folder.
+const FILE: &str = "cajeta.toml";
+/// A settings file has no business being larger.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// The settings, all optional.
+#[derive(Clone, Default, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// Folders searched for plugins after those of the environment.
+    pub plugin_paths: Vec<PathBuf>,
+}
+
+/// A settings file that cannot be used.
+#[derive(Debug, Error)]
+#[error("{path}: {reason}; correct it or remove it", path = path.display())]
+pub struct SettingsError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong.
+    pub reason: String,
+}
+
+impl Settings {
+    /// The settings of this process: the first file there is, or the defaults.
+    ///
+    /// # Errors
+    /// When a file is there and cannot be read, is no TOML, or has a key this version does not know.
+    pub fn of_process() -> Result<Settings, SettingsError> {
+        let home = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let user = home("XDG_CONFIG_HOME").or_else(|| home("HOME").map(|home| home.join(".config")));
+        let folders = user.into_iter().chain([PathBuf::from("/etc")]);
+        let mut files = folders.map(|folder| folder.join("cajeta").join(FILE));
+        files.find(|file| file.exists()).map_or(Ok(Settings::default()), |file| Settings::read(&file))
+    }
+
+    /// Reads one file.
+    ///
+    /// # Errors
+    /// As [`Settings::of_process`].
+    pub fn read(path: &Path) -> Result<Settings, SettingsError> {
+        let fail = |reason: String| SettingsError { path: path.to_path_buf(), reason };
+        let size = std::fs::metadata(path).map_err(|error| fail(error.to_string()))?.len();
+        if size > MAX_BYTES {
+            return Err(fail(format!("{size} bytes are more than the {MAX_BYTES} a settings file may have")));
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
+        toml::from_str(&text).map_err(|error| fail(error.to_string().trim_end().replace('\n', " ")))
+    }
+}
+
+/// How this process selects a backend, by its environment and settings.
+///
+/// # Errors
+/// As [`Settings::of_process`].
+pub fn select_options() -> Result<SelectOptions, SettingsError> {
+    Ok(SelectOptions::of_process(Settings::of_process()?.plugin_paths))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Settings, SettingsError> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join(FILE);
+        std::fs::write(&file, text).expect("written");
+        Settings::read(&file)
+    }
+
+    #[test]
+    fn a_key_nobody_knows_is_an_error_naming_the_file() {
+        assert_eq!(read("").expect("empty is fine"), Settings::default());
+        let settings = read("plugin_paths = ['/opt/backends']").expect("reads");
+        assert_eq!(settings.plugin_paths, [PathBuf::from("/opt/backends")]);
+        let error = read("plugin_path = ['/opt']").expect_err("a typing error").to_string();
+        assert!(error.contains(FILE) && error.contains("plugin_path"), "{error}");
+        assert!(read("plugin_paths = 3").is_err() && read("\u{0}").is_err());
+    }
+}
