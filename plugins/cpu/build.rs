@@ -8,6 +8,7 @@ const MANIFEST: &str = "cajeta-backend-cpu.toml";
 fn main() -> Result<(), String> {
     println!("cargo::rerun-if-changed={MANIFEST}");
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-env=CAJETA_CPU_COMPILER={}", compiler()?);
     let text = fs::read_to_string(MANIFEST).map_err(|error| format!("{MANIFEST}: {error}"))?;
     // What the build knows better than the file. A package removes `build_tree` and adds `sha256`.
     let built = format!(
@@ -29,4 +30,12 @@ fn profile_folder() -> Result<PathBuf, String> {
 
 fn variable(name: &str) -> Result<String, String> {
     env::var(name).map_err(|error| format!("{name}: {error}; cargo sets it"))
+}
+
+/// The compiler and its version, which the kernels' manifests name.
+fn compiler() -> Result<String, String> {
+    let rustc = variable("RUSTC")?;
+    let output = std::process::Command::new(&rustc).arg("--version").output();
+    let output = output.map_err(|error| format!("{rustc} --version: {error}"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

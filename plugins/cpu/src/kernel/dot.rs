@@ -1,0 +1,70 @@
+//! Weight rows times a few activation rows: the decode kernel, one pass over the weights.
+#![allow(unsafe_op_in_unsafe_fn)] // each function's Safety section is the proof of its body
+
+use crate::format::Decode;
+use crate::simd::Simd;
+
+/// A group of weight rows and the activation rows they meet.
+#[derive(Clone, Copy)]
+pub(crate) struct DotArgs {
+    /// First byte of the group's first row.
+    pub(crate) rows: *const u8,
+    /// Bytes from one row to the next.
+    pub(crate) row_bytes: usize,
+    /// Values in a row.
+    pub(crate) k: usize,
+    /// The first activation row.
+    pub(crate) x: *const f32,
+    /// Values from one activation row to the next.
+    pub(crate) x_stride: usize,
+    /// `[row][column]` results.
+    pub(crate) out: *mut f32,
+}
+
+/// How far ahead of the block being read the next lines are asked for.
+const AHEAD: usize = 1024;
+
+/// `R` rows by `C` columns.
+///
+/// # Safety
+/// The CPU has `S`'s features; `rows` holds `R` rows of `k` values of `D`, `x`
+/// holds `C` rows of `k`, `out` has room for `R * C` values.
+#[inline(always)]
+pub(crate) unsafe fn dot<S: Simd, D: Decode, const R: usize, const C: usize>(args: &DotArgs) {
+    let DotArgs { rows, row_bytes, k, x, x_stride, out } = *args;
+    let mut first = [[S::zero(); C]; R];
+    let mut second = [[S::zero(); C]; R];
+    let blocks = k / D::LEN;
+    for block in 0..blocks {
+        let x = x.add(block * D::LEN);
+        for r in 0..R {
+            let at = rows.add(r * row_bytes + block * D::BYTES);
+            let mut line = 0;
+            while line < D::BYTES {
+                S::prefetch(at.wrapping_add(AHEAD + line));
+                line += 64;
+            }
+            let open = D::open::<S>(at);
+            for index in 0..D::LEN / (2 * S::LANES) {
+                let pair = D::pair::<S>(at, &open, index);
+                for c in 0..C {
+                    let x = x.add(c * x_stride);
+                    first[r][c] = S::fma(pair.first, S::load(x.add(pair.first_at)), first[r][c]);
+                    second[r][c] = S::fma(pair.second, S::load(x.add(pair.second_at)), second[r][c]);
+                }
+            }
+        }
+    }
+    for r in 0..R {
+        for c in 0..C {
+            let mut sum = S::sum(S::add(first[r][c], second[r][c]));
+            if D::RAGGED {
+                let tail = rows.add(r * row_bytes + blocks * D::BYTES);
+                for i in 0..k % D::LEN {
+                    sum += D::one(tail, i) * *x.add(c * x_stride + blocks * D::LEN + i);
+                }
+            }
+            *out.add(r * C + c) = sum;
+        }
+    }
+}

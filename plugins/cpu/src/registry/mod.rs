@@ -1,0 +1,148 @@
+//! The kernel registry: which kernels there are, as entries for this crate and
+//! as rows for the host. Both are made once, in one order.
+
+mod name;
+mod wiring;
+mod geometry;
+mod manifest;
+
+pub(crate) use geometry::geometry;
+pub(crate) use manifest::manifest;
+
+use std::sync::OnceLock;
+
+use cajeta_plugin_api::abi::{Regime, Row};
+
+use crate::kernel::table::FORMATS;
+use crate::tier::Tier;
+
+/// What a row computes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    Embed,
+    Norm,
+    Add,
+    Glu {
+        gelu: bool,
+    },
+    Copy,
+    RopeAppend {
+        pairs: bool,
+    },
+    Attention,
+    Argmax,
+    Sample,
+    Advance,
+    Matmul,
+    /// Product, then the sum with a residual.
+    MatmulAdd,
+    /// Two products of one input and the gate between them.
+    GateUp {
+        gelu: bool,
+    },
+}
+
+/// One row: what, over which format, when, on which tier.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Entry {
+    pub(crate) kind: Kind,
+    /// Index in [`FORMATS`] of the weight's format.
+    pub(crate) format: Option<usize>,
+    pub(crate) regime: Regime,
+    pub(crate) tier: Tier,
+}
+
+const STEP_REGIMES: [Regime; 3] = [Regime::DECODE_ROW, Regime::DECODE_COLS, Regime::PREFILL_BATCH];
+
+fn entries() -> &'static [Entry] {
+    static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
+    ENTRIES.get_or_init(|| {
+        let mut entries = Vec::new();
+        let plain = [
+            Kind::Norm,
+            Kind::Add,
+            Kind::Glu { gelu: false },
+            Kind::Glu { gelu: true },
+            Kind::RopeAppend { pairs: false },
+            Kind::RopeAppend { pairs: true },
+            Kind::Attention,
+        ];
+        let weighed =
+            [Kind::Matmul, Kind::MatmulAdd, Kind::GateUp { gelu: false }, Kind::GateUp { gelu: true }];
+        for regime in STEP_REGIMES {
+            for &tier in Tier::ALL.iter().rev() {
+                for format in 0..FORMATS.len() {
+                    entries.extend(weighed.map(|kind| Entry { kind, format: Some(format), regime, tier }));
+                }
+                entries.extend(plain.map(|kind| Entry { kind, format: None, regime, tier }));
+            }
+            for format in 0..FORMATS.len() {
+                entries.push(Entry { kind: Kind::Embed, format: Some(format), regime, tier: Tier::Portable });
+            }
+            entries.push(Entry { kind: Kind::Copy, format: None, regime, tier: Tier::Portable });
+        }
+        for &tier in Tier::ALL.iter().rev() {
+            for kind in [Kind::Argmax, Kind::Sample] {
+                entries.push(Entry { kind, format: None, regime: Regime::FUSED_TAIL, tier });
+            }
+        }
+        entries.push(Entry {
+            kind: Kind::Advance,
+            format: None,
+            regime: Regime::FUSED_TAIL,
+            tier: Tier::Portable,
+        });
+        entries
+    })
+}
+
+/// The entry behind a row number.
+pub(crate) fn entry(row: usize) -> Option<Entry> {
+    entries().get(row).copied()
+}
+
+/// The rows the host reads.
+pub(crate) fn rows() -> &'static [Row] {
+    static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
+    ROWS.get_or_init(|| entries().iter().map(|entry| wiring::row(*entry)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_are_unique_and_say_the_tier() {
+        let mut seen = HashSet::new();
+        for (row, entry) in rows().iter().zip(entries()) {
+            assert!(seen.insert(row.name.as_str()), "{} twice", row.name);
+            assert!(row.name.as_str().ends_with(entry.tier.suffix()), "{}", row.name);
+            assert_eq!(row.needs.is_empty(), entry.tier == Tier::Portable);
+        }
+    }
+
+    #[test]
+    fn every_operand_is_wired_to_an_argument_or_an_earlier_value() {
+        use cajeta_plugin_api::catalog::{contract, op::Op};
+        for row in rows() {
+            let mut values = HashSet::new();
+            for step in row.steps.iter() {
+                let op = Op::from_id(step.op).unwrap();
+                let operands = contract::operands(op);
+                assert_eq!(step.operands.len(), operands.len(), "{}", row.name);
+                for (wire, operand) in step.operands.iter().zip(operands) {
+                    if let Some(arg) = wire.as_arg() {
+                        let spec = row.args.get(arg as usize).unwrap();
+                        assert_eq!(spec.access, operand.access, "{}: {}", row.name, operand.name);
+                    } else if let Some(value) = wire.as_internal() {
+                        let written = operand.access != cajeta_plugin_api::abi::Access::READ;
+                        assert_eq!(values.insert(value), written, "{}: {}", row.name, operand.name);
+                    } else {
+                        assert_ne!(operand.attr, 0, "{}: {} may not be absent", row.name, operand.name);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Names of rows: format, what, regime, tier.
+
+use cajeta_plugin_api::abi::Regime;
+
+use super::{Entry, Kind};
+use crate::kernel::table::FORMATS;
+
+/// The row's name, for instance `q4kWaveMatVecColsAvx512`.
+pub(super) fn of(entry: Entry) -> String {
+    let format = entry.format.map(|index| FORMATS[index].name().to_lowercase().replace('_', ""));
+    let format = format.unwrap_or_default();
+    let decode = entry.regime == Regime::DECODE_ROW || entry.regime == Regime::DECODE_COLS;
+    let product = if decode { "WaveMatVec" } else { "PanelGemm" };
+    let what = match entry.kind {
+        Kind::Embed => format!("{format}Embed"),
+        Kind::Norm => "rmsNorm".to_owned(),
+        Kind::Add => "add".to_owned(),
+        Kind::Glu { gelu: false } => "gluSilu".to_owned(),
+        Kind::Glu { gelu: true } => "gluGelu".to_owned(),
+        Kind::Copy => "copyRows".to_owned(),
+        Kind::RopeAppend { pairs: false } => "ropeAppendHalves".to_owned(),
+        Kind::RopeAppend { pairs: true } => "ropeAppendPairs".to_owned(),
+        Kind::Attention if decode => "attnDecodeGqa".to_owned(),
+        Kind::Attention => "attnFlashTileGqa".to_owned(),
+        Kind::Argmax => "argmaxRow".to_owned(),
+        Kind::Sample => "sampleRow".to_owned(),
+        Kind::Advance => "advanceState".to_owned(),
+        Kind::Matmul => format!("{format}{product}"),
+        Kind::MatmulAdd => format!("{format}{product}Add"),
+        Kind::GateUp { gelu: false } => format!("{format}{product}GateUpSilu"),
+        Kind::GateUp { gelu: true } => format!("{format}{product}GateUpGelu"),
+    };
+    let regime = match entry.regime {
+        Regime::DECODE_COLS => "Cols",
+        Regime::PREFILL_BATCH if entry.kind.is_shared() => "Batch",
+        _ => "",
+    };
+    format!("{what}{regime}{}", entry.tier.suffix())
+}
+
+impl Kind {
+    /// Whether prefill and decode rows of this kind would share a name.
+    fn is_shared(self) -> bool {
+        !matches!(self, Kind::Matmul | Kind::MatmulAdd | Kind::GateUp { .. } | Kind::Attention)
+    }
+
+    /// Names the rows that are shapes of one design.
+    pub(super) fn family(self, decode: bool) -> &'static str {
+        match self {
+            Kind::Matmul if decode => "waveMatVec",
+            Kind::MatmulAdd if decode => "waveMatVecAdd",
+            Kind::GateUp { .. } if decode => "waveMatVecGateUp",
+            Kind::Matmul => "panelGemm",
+            Kind::MatmulAdd => "panelGemmAdd",
+            Kind::GateUp { .. } => "panelGemmGateUp",
+            Kind::Attention if decode => "attnDecode",
+            Kind::Attention => "attnFlashTile",
+            _ => "",
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! From a launch to the task that runs it: scalars read, sizes checked, kernels chosen.
+
+use cajeta_plugin_api::abi::Problem;
+use cajeta_plugin_api::catalog::op::Op;
+use cajeta_plugin_api::catalog::quant::Format;
+use cajeta_plugin_api::catalog::scalars::{
+    AttentionScalars, EmbedScalars, MatmulScalars, NormScalars, RopeAppendScalars,
+};
+use cajeta_plugin_api::{Answer, Fault, Work};
+
+use super::attention::{Attention, FEW_ROWS, FewRows};
+use super::attention_tile::ManyRows;
+use super::embed::EmbedTask;
+use super::matmul::{Ending, Product, product_task};
+use super::operands::{Memory, Operands, count};
+use super::rope::{HEAD_DIM_MAX, RopeTask, turns};
+use super::rows::{RowOp, RowTask};
+use super::tail::{AdvanceTask, PickTask};
+use super::{Task, attention_scratch_bytes, gemm_scratch_bytes};
+use crate::device::Buffer;
+use crate::kernel::table::{FORMATS, Kernels};
+use crate::registry::{Entry, Kind, entry};
+
+/// Prepares a launch.
+pub(crate) fn bind(work: &Work<Buffer>) -> Answer<Box<dyn Task>> {
+    let entry = entry(work.row).ok_or_else(|| Fault::invalid(format!("row {} does not exist", work.row)))?;
+    if !entry.tier.supported() {
+        return Err(Fault::unsupported(format!(
+            "this machine does not have (or CAJETA_CPU_SIMD forbids) {}",
+            entry.tier.name()
+        )));
+    }
+    let operands = Operands::new(work, entry.kind.ops().to_vec());
+    let kernels = Kernels::of(entry.tier);
+    match entry.kind {
+        Kind::Matmul | Kind::MatmulAdd | Kind::GateUp { .. } => product(&entry, kernels, &operands),
+        Kind::Norm | Kind::Add | Kind::Glu { .. } | Kind::Copy => row_op(&entry, kernels, &operands),
+        Kind::Embed => embed(&entry, &operands),
+        Kind::RopeAppend { pairs } => rope(pairs, kernels, &operands),
+        Kind::Attention => attention(kernels, &operands),
+        Kind::Argmax | Kind::Sample => pick(&entry, kernels, &operands),
+        Kind::Advance => {
+            let problem = operands.problem();
+            let state = operands.get(0, 0, "state", &problem, None)?;
+            Ok(Box::new(AdvanceTask { problem, scalars: work.scalars.clone(), state }))
+        }
+    }
+}
+
+fn format_of(entry: &Entry) -> Answer<(usize, Format)> {
+    let index = entry.format.ok_or_else(|| Fault::internal("a weight row without a format"))?;
+    Ok((index, FORMATS[index]))
+}
+
+fn product(entry: &Entry, kernels: &'static Kernels, operands: &Operands<'_>) -> Answer<Box<dyn Task>> {
+    let problem = operands.problem();
+    let (index, format) = format_of(entry)?;
+    let x = operands.get(0, 0, "x", &problem, None)?;
+    let weight = operands.get(1, 0, "weight", &problem, Some(format))?;
+    let after = Problem { k: problem.n, ..problem };
+    let (ending, out) = match entry.kind {
+        Kind::MatmulAdd => {
+            let bias = operands.optional(2, 0, "bias", &problem, None)?;
+            let residual = operands.get(3, 1, "a", &after, None)?;
+            (Ending::Add { bias, residual }, operands.get(4, 1, "out", &after, None)?)
+        }
+        Kind::GateUp { gelu } => {
+            let up = operands.get(2, 1, "weight", &problem, Some(format))?;
+            (Ending::Glu { up, gelu }, operands.get(3, 2, "out", &after, None)?)
+        }
+        _ => {
+            let bias = operands.optional(2, 0, "bias", &problem, None)?;
+            let softcap = operands.scalars::<MatmulScalars>(0)?.softcap;
+            (Ending::Plain { bias, softcap }, operands.get(3, 0, "out", &problem, None)?)
+        }
+    };
+    let product = Product {
+        kernels,
+        format: index,
+        m: count("M", problem.m)?,
+        n: count("N", problem.n)?,
+        k: count("K", problem.k)?,
+        x,
+        weight,
+        out,
+        ending,
+    };
+    let scratch = gemm_scratch_bytes(entry.tier, problem.m, problem.k)
+        .ok_or_else(|| Fault::invalid("the packed activations overflow 64 bits"))?;
+    let scratch = if scratch > 0 { Some(operands.scratch(scratch)?) } else { None };
+    product_task(product, scratch)
+}
+
+fn row_op(entry: &Entry, kernels: &'static Kernels, operands: &Operands<'_>) -> Answer<Box<dyn Task>> {
+    let problem = operands.problem();
+    let get = |arg: usize, name: &str| operands.get(arg, 0, name, &problem, None);
+    let (op, out) = match entry.kind {
+        Kind::Norm => {
+            let NormScalars { eps, offset } = operands.scalars(0)?;
+            (RowOp::Norm { x: get(0, "x")?, weight: get(1, "weight")?, eps, offset }, get(2, "out")?)
+        }
+        Kind::Glu { gelu } => (RowOp::Glu { gate: get(0, "gate")?, up: get(1, "up")?, gelu }, get(2, "out")?),
+        Kind::Copy => {
+            let index = operands.optional(1, 0, "index", &problem, None)?;
+            (RowOp::Copy { x: get(0, "x")?, index, n: count("N", problem.n)? }, get(2, "out")?)
+        }
+        _ => (RowOp::Add { a: get(0, "a")?, b: get(1, "b")? }, get(2, "out")?),
+    };
+    Ok(Box::new(RowTask { kernels, m: count("M", problem.m)?, k: count("K", problem.k)?, op, out }))
+}
+
+fn embed(entry: &Entry, operands: &Operands<'_>) -> Answer<Box<dyn Task>> {
+    let problem = operands.problem();
+    let (_, format) = format_of(entry)?;
+    let EmbedScalars { scale, .. } = operands.scalars(0)?;
+    let row_bytes = format.row_bytes(problem.k).unwrap_or(0);
+    Ok(Box::new(EmbedTask {
+        format,
+        m: count("M", problem.m)?,
+        n: count("N", problem.n)?,
+        k: count("K", problem.k)?,
+        row_bytes: count("a table row", row_bytes)?,
+        tokens: operands.get(0, 0, "tokens", &problem, None)?,
+        table: operands.get(1, 0, "table", &problem, Some(format))?,
+        out: operands.get(2, 0, "out", &problem, None)?,
+        scale,
+    }))
+}
+
+fn head_dim(dim: u32) -> Answer<()> {
+    if dim == 0 || !dim.is_multiple_of(16) || dim as usize > HEAD_DIM_MAX {
+        return Err(Fault::unsupported(format!(
+            "heads of {dim} elements: expected a multiple of 16 up to {HEAD_DIM_MAX}"
+        )));
+    }
+    Ok(())
+}
+
+fn rope(pairs: bool, kernels: &'static Kernels, operands: &Operands<'_>) -> Answer<Box<dyn Task>> {
+    let problem = operands.problem();
+    let heads: RopeAppendScalars = operands.scalars(0)?;
+    head_dim(heads.head_dim)?;
+    let get = |arg: usize, name: &str| operands.get(arg, 0, name, &problem, None);
+    Ok(Box::new(RopeTask {
+        kernels,
+        m: count("M", problem.m)?,
+        seqs: count("the number of sequences", problem.batch)?,
+        heads,
+        pairs,
+        q: get(0, "q")?,
+        k: get(1, "k")?,
+        v: get(2, "v")?,
+        positions: get(3, "positions")?,
+        row_seq: get(4, "row_seq")?,
+        tables: get(5, "block_tables")?,
+        factors: operands.optional(6, 0, "factors", &problem, None)?,
+        k_plane: get(7, "k_plane")?,
+        v_plane: get(8, "v_plane")?,
+        turns: turns(&heads),
+        magnitude: f64::from(heads.attn_factor),
+    }))
+}
+
+fn attention(kernels: &'static Kernels, operands: &Operands<'_>) -> Answer<Box<dyn Task>> {
+    let problem = operands.problem();
+    let heads: AttentionScalars = operands.scalars(0)?;
+    head_dim(heads.head_dim)?;
+    let get = |arg: usize, name: &str| operands.get(arg, 0, name, &problem, None);
+    let attention = Attention {
+        kernels,
+        m: count("M", problem.m)?,
+        seqs: count("the number of sequences", problem.batch)?,
+        bucket: count("K", problem.k)?,
+        heads,
+        q: get(0, "q")?,
+        k_plane: get(1, "k_plane")?,
+        v_plane: get(2, "v_plane")?,
+        seq_start: get(3, "seq_start")?,
+        kv_len: get(4, "kv_len")?,
+        tables: get(5, "block_tables")?,
+        sinks: operands.optional(6, 0, "sinks", &problem, None)?,
+        out: get(7, "out")?,
+    };
+    if attention.m > FEW_ROWS {
+        if attention.group() > super::attention_tile::TILE {
+            return Err(Fault::unsupported(format!("{} query heads per K/V head", attention.group())));
+        }
+        return Ok(Box::new(ManyRows(attention)));
+    }
+    let bytes = attention_scratch_bytes(problem.m, problem.n, problem.k)
+        .ok_or_else(|| Fault::invalid("the partial answers overflow 64 bits"))?;
+    let partial: Memory = operands.scratch(bytes)?;
+    Ok(Box::new(FewRows { attention, partial }))
+}
+
+fn pick(entry: &Entry, kernels: &'static Kernels, operands: &Operands<'_>) -> Answer<Box<dyn Task>> {
+    let problem = operands.problem();
+    let get = |arg: usize, name: &str| operands.get(arg, 0, name, &problem, None);
+    let n = count("N", problem.n)?;
+    if u32::try_from(n).is_err() {
+        return Err(Fault::unsupported(format!("{n} logits do not fit a token id")));
+    }
+    let (params, out) = match entry.kind {
+        Kind::Sample => (Some(get(1, "params")?), get(2, "out")?),
+        _ => (None, get(1, "out")?),
+    };
+    Ok(Box::new(PickTask { kernels, m: count("M", problem.m)?, n, logits: get(0, "logits")?, params, out }))
+}
+
+impl Kind {
+    /// The ops of the row's steps, in order.
+    pub(crate) fn ops(self) -> &'static [Op] {
+        match self {
+            Kind::Embed => &[Op::Embed],
+            Kind::Norm => &[Op::Norm],
+            Kind::Add => &[Op::Add],
+            Kind::Glu { .. } => &[Op::Glu],
+            Kind::Copy => &[Op::Copy],
+            Kind::RopeAppend { .. } => &[Op::RopeAppend],
+            Kind::Attention => &[Op::Attention],
+            Kind::Argmax => &[Op::Argmax],
+            Kind::Sample => &[Op::Sample],
+            Kind::Advance => &[Op::Advance],
+            Kind::Matmul => &[Op::Matmul],
+            Kind::MatmulAdd => &[Op::Matmul, Op::Add],
+            Kind::GateUp { .. } => &[Op::Matmul, Op::Matmul, Op::Glu],
+        }
+    }
+}
