@@ -1,6 +1,7 @@
 //! Loads a model: file, configuration, tokenizer, plan, device, weights, cache, work space.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cajeta_abi::Capability;
@@ -42,8 +43,8 @@ pub struct Model {
     pub file: GgufFile,
     /// Its shape.
     pub config: ModelConfig,
-    /// Its tokenizer.
-    pub tokenizer: Tokenizer,
+    /// Its tokenizer; shared, so that a generation's listener can decode while the engine runs.
+    pub tokenizer: Arc<Tokenizer>,
     /// Its chat template, if it has one.
     pub template: Option<ChatTemplate>,
     /// Its ops.
@@ -55,7 +56,7 @@ impl Model {
     pub fn open(path: &std::path::Path) -> Result<Model, EngineError> {
         let file = GgufFile::open(path)?;
         let config = ModelConfig::from_gguf(&file)?;
-        let tokenizer = Tokenizer::from_gguf(file.metadata())?;
+        let tokenizer = Arc::new(Tokenizer::from_gguf(file.metadata())?);
         let template = ChatTemplate::from_gguf(file.metadata(), &tokenizer)?;
         let plan = Plan::build(&config, &file)?;
         Ok(Model { file, config, tokenizer, template, plan })

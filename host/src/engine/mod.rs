@@ -16,6 +16,7 @@ mod generate;
 mod score;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use cajeta_abi::DeviceFacts;
@@ -73,7 +74,7 @@ impl LlmEngine {
     }
 
     /// The model's tokenizer.
-    pub fn tokenizer(&self) -> &Tokenizer {
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
         &self.model.tokenizer
     }
 
