@@ -16,6 +16,8 @@ mod facts;
 mod task;
 mod registry;
 mod device;
+#[cfg(test)]
+mod tests;
 
 pub use device::{Buffer, CpuDevice, List, Queue};
 

@@ -104,7 +104,7 @@ impl Simd for Avx2 {
     }
     #[inline(always)]
     unsafe fn store_f16(to: *mut u16, value: __m256) {
-        let half = _mm256_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(value);
+        let half = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(value);
         _mm_storeu_si128(to.cast(), half);
     }
     #[inline(always)]

@@ -1,0 +1,9 @@
+//! Every row of every tier this machine has, held against the catalog's oracles
+//! through the device's own lists.
+
+mod launch;
+mod products;
+mod attention;
+mod small;
+
+use launch::Launch;
