@@ -35,9 +35,38 @@ impl LlmEngine {
     /// computed at once: 1 runs every token through the decode kernels, more through the batched ones.
     ///
     /// # Errors
-    /// When there are no ids, one is unknown, they do not fit the context, the device fails, or the
-    /// logits are not numbers.
+    /// As [`LlmEngine::visit_logits`], and when a logit is not a number.
     pub fn score(&mut self, ids: &[u32], top: usize, rows: usize) -> Result<Scored, EngineError> {
+        let mut steps = Vec::with_capacity(ids.len());
+        let mut nll = 0.0;
+        let mut broken = None;
+        self.visit_logits(ids, rows, &mut |position, logits| {
+            let Some(lse) = log_sum_exp(logits) else {
+                broken.get_or_insert(position);
+                return;
+            };
+            if let Some(&next) = ids.get(position + 1) {
+                nll += lse - f64::from(logits[next as usize]);
+            }
+            steps.push(StepScore { id: ids[position], lse, top: largest(logits, top) });
+        })?;
+        if let Some(position) = broken {
+            return Err(EngineError::NotANumber { position });
+        }
+        let mean_nll = nll / (ids.len() - 1).max(1) as f64;
+        Ok(Scored { ids: ids.to_vec(), mean_nll, ppl: mean_nll.exp(), steps })
+    }
+
+    /// Shows the logits after each of `ids`, in order: position and one row of `n_vocab`.
+    ///
+    /// # Errors
+    /// When there are no ids, one is unknown, they do not fit the context, or the device fails.
+    pub fn visit_logits(
+        &mut self,
+        ids: &[u32],
+        rows: usize,
+        visit: &mut dyn FnMut(usize, &[f32]),
+    ) -> Result<(), EngineError> {
         self.check_tokens(ids)?;
         if ids.is_empty() {
             return Err(EngineError::EmptyPrompt);
@@ -49,8 +78,6 @@ impl LlmEngine {
         self.forget_after(0);
         let n_vocab = self.config().n_vocab as usize;
         let rows = rows.clamp(1, SCORE_ROWS.min(self.chunk as usize));
-        let mut steps = Vec::with_capacity(ids.len());
-        let mut nll = 0.0;
         let mut logits = Vec::new();
         for (index, chunk) in ids.chunks(rows).enumerate() {
             let start = index * rows;
@@ -59,16 +86,10 @@ impl LlmEngine {
             self.runner.logits(chunk.len() as u32, chunk.len() as u32, &mut logits)?;
             self.cached.extend_from_slice(chunk);
             for (row, logits) in logits.chunks_exact(n_vocab).enumerate() {
-                let position = start + row;
-                let lse = log_sum_exp(logits).ok_or(EngineError::NotANumber { position })?;
-                if let Some(&next) = ids.get(position + 1) {
-                    nll += lse - f64::from(logits[next as usize]);
-                }
-                steps.push(StepScore { id: ids[position], lse, top: largest(logits, top) });
+                visit(start + row, logits);
             }
         }
-        let mean_nll = nll / (ids.len() - 1).max(1) as f64;
-        Ok(Scored { ids: ids.to_vec(), mean_nll, ppl: mean_nll.exp(), steps })
+        Ok(())
     }
 }
 

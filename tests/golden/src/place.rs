@@ -1,0 +1,48 @@
+//! Where reference data, models and plugins are found by tests.
+
+use std::path::{Path, PathBuf};
+
+use cajeta::engine::EngineOptions;
+use cajeta_plugin_host::SelectOptions;
+
+/// The workspace root.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The folder of shared data, where there is one.
+fn shared() -> PathBuf {
+    std::env::var_os("CAJETA_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from)
+}
+
+/// A reference file: from the repository, else from the shared data.
+pub fn reference(name: &str) -> Option<PathBuf> {
+    first([root().join("tests/data/reference").join(name), shared().join("reference").join(name)])
+}
+
+/// A model by its reference name.
+pub fn model(name: &str) -> Option<PathBuf> {
+    if name == "smollm2-135m-q4_1" {
+        let fetched = root().join("target/models/SmolLM2-135M-Instruct.Q4_1.gguf");
+        let named = std::env::var_os("CAJETA_SMOLLM2").map(PathBuf::from);
+        return first([named.unwrap_or(fetched)]);
+    }
+    let file = format!("{name}.gguf");
+    first([root().join("tests/data").join(&file), shared().join("models").join(&file)])
+}
+
+fn first<const N: usize>(paths: [PathBuf; N]) -> Option<PathBuf> {
+    paths.into_iter().find(|path| path.is_file())
+}
+
+/// Engine options that take exactly one backend, from the folder this test was built into.
+pub fn options(model: &Path, backend: &str) -> EngineOptions {
+    let exe = std::env::current_exe().expect("a test knows its executable");
+    // target/<profile>/deps/<test>
+    let built = exe.parent().and_then(Path::parent).expect("a test is two folders deep").to_path_buf();
+    let mut select = SelectOptions::of_process(Vec::new());
+    select.search.path = Some(built.clone().into_os_string());
+    select.probe.program = Some(built.join("cajeta-probe"));
+    select.force = Some(backend.into());
+    EngineOptions::new(model, select)
+}
