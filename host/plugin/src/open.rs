@@ -79,7 +79,7 @@ fn load(path: &Path) -> Result<&'static Library, Refusal> {
     match opened {
         Ok(library) => Ok(Box::leak(Box::new(library))),
         Err(error) => {
-            let words = printable::line(&error.to_string(), 600);
+            let words = printable::line(&cause(&error), 600);
             let remedy = if words.contains("cannot open shared object file") {
                 "install the library it needs; a plugin must not link its driver but open it in `probe`"
             } else if words.contains("undefined symbol") {
@@ -90,6 +90,11 @@ fn load(path: &Path) -> Result<&'static Library, Refusal> {
             Err(Refusal::new(Stage::Open, format!("the dynamic loader refused it: {words}"), remedy))
         }
     }
+}
+
+/// The loader's own words, which the error keeps as its source.
+fn cause(error: &libloading::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 fn find_header(library: &'static Library, path: &Path) -> Result<AbiHeaderRef, Refusal> {

@@ -1,1 +1,1 @@
-//! Hostile files and misbehaving plugins.
+//! Hostile files and misbehaving plugins: the tests are in `tests/`, the plugin in `examples/plugin`.

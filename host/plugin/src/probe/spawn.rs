@@ -86,6 +86,8 @@ fn start(
         command.arg(manifest);
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // A panic's message is wanted, not its pages.
+    command.env("RUST_BACKTRACE", "0");
     // A group of its own, so that what the plugin starts ends with it.
     command.process_group(0);
     command.spawn().map_err(|error| {
@@ -171,13 +173,13 @@ fn signal_name(signal: i32) -> &'static str {
     }
 }
 
-/// The last line the process wrote, as the end of a sentence.
+/// What the process wrote that tells most, as the end of a sentence: the message of a Rust panic, which
+/// pages of its own advice may follow, else the last line.
 fn last_line(words: &[u8]) -> String {
     let text = String::from_utf8_lossy(words);
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    // Rust's own advice after a panic says nothing about the cause.
-    let told =
-        lines.rfind(|line| !line.starts_with("note: ") && !line.starts_with("thread caused non-unwinding"));
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let panic = lines.iter().position(|line| line.contains("panicked at "));
+    let told = panic.and_then(|at| lines.get(at + 1)).or(lines.last());
     told.map_or(String::new(), |line| format!("; its last words: {}", printable::line(line, 300)))
 }
 
@@ -193,8 +195,9 @@ mod tests {
     #[test]
     fn the_last_line_that_tells_something_is_kept() {
         let words =
-            b"starting\nthread 'main' panicked at a.rs:1:\nno such card\nnote: run with `RUST_BACKTRACE=1`\n";
+            b"starting\nthread 'main' panicked at a.rs:1:\nno such card\nnote: run with more\nstack:\n1: a\n";
         assert_eq!(last_line(words), "; its last words: no such card");
+        assert_eq!(last_line(b"one\ntwo\n"), "; its last words: two");
         assert_eq!(last_line(b" \n\n"), "");
     }
 
