@@ -24,15 +24,15 @@ pub(crate) fn refusal(library: &Path, what: &str, pages: &str) -> Refusal {
     )
 }
 
-/// The first line of the report that names a difference.
+/// The first difference of the report, on one line. The types are printed before it, so it is looked
+/// for behind the count of errors.
 fn first_error(pages: &str) -> String {
-    let lines: Vec<&str> = pages.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let telling = lines.iter().position(|line| line.starts_with("Error:") || line.starts_with("0 error(s)"));
-    let start = telling.unwrap_or(0);
-    printable::line(
-        &lines.get(start..).unwrap_or_default().iter().take(3).copied().collect::<Vec<_>>().join(" "),
-        160,
-    )
+    let lines = pages.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut telling = lines.skip_while(|line| !line.ends_with("error(s).")).skip(1).take(5).peekable();
+    if telling.peek().is_none() {
+        return printable::line(pages, 160);
+    }
+    printable::line(&telling.collect::<Vec<_>>().join(" "), 160)
 }
 
 fn write(library: &Path, pages: &str) -> Option<PathBuf> {
@@ -44,4 +44,16 @@ fn write(library: &Path, pages: &str) -> Option<PathBuf> {
     let mut file = std::fs::File::create(&path).ok()?;
     writeln!(file, "{}\n\n{pages}", library.display()).ok()?;
     Some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_difference_is_told_and_not_the_types() {
+        let pages = "Compared <this>:\n  size:64\n\n1 error(s).\n\n\nError:mismatched type\nExpected:\n    A\nFound:\n    B\n";
+        assert_eq!(first_error(pages), "Error:mismatched type Expected: A Found: B");
+        assert_eq!(first_error("something else"), "something else");
+    }
 }

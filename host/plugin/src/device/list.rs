@@ -1,5 +1,6 @@
 //! Launch lists: a row, its problem and its buffers, prepared once and submitted many times.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -69,12 +70,10 @@ impl List {
         let handle = device.make("list", |table, device, out, error| {
             (table.list)(device, RSlice::from_slice(&launches), out, error)
         })?;
-        let mut buffers: Vec<Buffer> = Vec::new();
-        for span in specs.iter().flat_map(spans) {
-            if !buffers.iter().any(|held| held.is_same(span.buffer())) {
-                buffers.push(span.buffer().clone());
-            }
-        }
+        // Lists are made while a model runs and name the same few buffers hundreds of times.
+        let mut held = HashSet::new();
+        let named = specs.iter().flat_map(spans).map(BufferSpan::buffer);
+        let buffers = named.filter(|buffer| held.insert(buffer.handle())).cloned().collect();
         Ok(List(Arc::new(Inner { device: device.clone(), handle, launches: specs.len(), _buffers: buffers })))
     }
 

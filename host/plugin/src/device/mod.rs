@@ -19,3 +19,14 @@ pub use memory::{Buffer, BufferSpan, PageOwner};
 pub use open::Device;
 pub use queue::{Queue, Ticket};
 pub use summary::DeviceSummary;
+
+// What moves between threads and what is shared by them is part of the face.
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    const fn movable<T: Send>() {}
+    shared::<Backend>();
+    shared::<Device>();
+    shared::<Buffer>();
+    shared::<List>();
+    movable::<Queue>();
+};

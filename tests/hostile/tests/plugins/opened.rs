@@ -63,7 +63,16 @@ fn a_truncated_library() {
 
 #[test]
 fn another_layout() {
-    assert_behaviour("has-another-layout", Stage::Layout, &["`backend/1`", "not this host's"]);
+    let folder = Folder::new();
+    folder.plugin("has-another-layout", "zebra");
+    let refused = refusal(&folder);
+    let words = ["`backend/1`", "not this host's", "Expected: BackendV1 Found: OtherBackend"];
+    assert_refused(&refused, Stage::Layout, &words);
+    // One line here, the pages in a file, where there is a home to put it in.
+    if let Some((_, path)) = refused.reason.split_once("comparison is in ") {
+        let pages = fs::read_to_string(path).expect("the comparison is there");
+        assert!(pages.lines().count() > 20, "{pages}");
+    }
 }
 
 #[test]
