@@ -1,14 +1,18 @@
 //! Who may have written a plugin.
 //!
-//! Opening a library gives its writers everything this process may do, so only two users may have
-//! written it: root, and the user this process runs as. The rules hold for the library, its manifest
-//! and every folder above them:
+//! Opening a library gives its writers everything this process may do, so only users who have that
+//! already may have written it: root, the user this process runs as, and whoever owns the running
+//! program or a folder above it, since they could have replaced the program itself (a checkout of one
+//! user built by another, as in many containers). The rules hold for the library, its manifest and
+//! every folder above them:
 //!
-//! - the owner is root or the current user;
+//! - the owner is one of those users;
 //! - nobody else may write. A folder with the sticky bit (`/tmp`) may be written by all *above* the
-//!   plugin's own folder, because entries in it can be replaced by their owners only;
-//! - the group may write only where the group is the current user's own: its number is the user's
-//!   (the private-group convention of most distributions, under which builds are made with mode 775);
+//!   plugin's own folder, because entries in it can be replaced by their owners only; and a folder
+//!   above the plugin's that is also above the program is no concern, as whoever may write there
+//!   could have replaced the program;
+//! - the group may write only where it is the owner's own: its number is the owner's (the
+//!   private-group convention of most distributions, under which builds are made with mode 775);
 //! - links are followed first, and neither the manifest nor the library may be outside the folder
 //!   that was searched.
 //!
@@ -19,6 +23,7 @@ use std::fs::{File, Metadata};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
 
@@ -42,7 +47,7 @@ pub fn check(folder: &Path, file: &Path) -> Result<PathBuf, Refusal> {
             "put the file itself into the folder, not a link",
         ));
     }
-    let user = current_user();
+    let trusted = Trusted::of_process();
     let metadata = metadata(&canonical)?;
     if !metadata.is_file() {
         return Err(refusal(
@@ -50,11 +55,13 @@ pub fn check(folder: &Path, file: &Path) -> Result<PathBuf, Refusal> {
             "reinstall the plugin",
         ));
     }
-    check_one(&canonical, &metadata, user, false)?;
+    check_one(&canonical, &metadata, trusted, false)?;
     for (depth, ancestor) in canonical.ancestors().skip(1).enumerate() {
         // The folders between the library and the searched folder, that one included, hold plugins.
         let holds_plugins = ancestor.starts_with(folder) || depth == 0;
-        check_one(ancestor, &self::metadata(ancestor)?, user, !holds_plugins)?;
+        if holds_plugins || !trusted.above_program.iter().any(|above| above == ancestor) {
+            check_one(ancestor, &self::metadata(ancestor)?, trusted, !holds_plugins)?;
+        }
     }
     Ok(canonical)
 }
@@ -94,14 +101,44 @@ fn metadata(path: &Path) -> Result<Metadata, Refusal> {
     path.metadata().map_err(|error| refusal(format!("{}: {error}", path.display()), "check its permissions"))
 }
 
-fn current_user() -> u32 {
-    // SAFETY: takes no pointers and cannot fail.
-    unsafe { libc::geteuid() }
+/// Who may have written a plugin of this process, beside root.
+struct Trusted {
+    /// The user this process runs as.
+    user: u32,
+    /// Owners of the program and of the folders above it.
+    program_owners: Vec<u32>,
+    /// The folders above the program.
+    above_program: Vec<PathBuf>,
 }
 
-fn check_one(path: &Path, metadata: &Metadata, user: u32, sticky_counts: bool) -> Result<(), Refusal> {
+impl Trusted {
+    fn of_process() -> &'static Trusted {
+        static TRUSTED: OnceLock<Trusted> = OnceLock::new();
+        TRUSTED.get_or_init(|| {
+            // SAFETY: takes no pointers and cannot fail.
+            let user = unsafe { libc::geteuid() };
+            let program = std::env::current_exe().and_then(|path| path.canonicalize()).ok();
+            // A program with another user's rights was started by somebody who does not have them.
+            let program = program.filter(|_| !crate::search::is_elevated());
+            let places: Vec<&Path> = program.iter().flat_map(|path| path.ancestors()).collect();
+            let owner = |path: &&Path| path.metadata().ok().map(|metadata| metadata.uid());
+            Trusted {
+                user,
+                program_owners: places.iter().filter_map(owner).collect(),
+                above_program: places.iter().skip(1).map(|path| path.to_path_buf()).collect(),
+            }
+        })
+    }
+}
+
+fn check_one(
+    path: &Path,
+    metadata: &Metadata,
+    trusted: &Trusted,
+    sticky_counts: bool,
+) -> Result<(), Refusal> {
     let found = Ownership { owner: metadata.uid(), group: metadata.gid(), mode: metadata.mode() };
-    found.check(user, sticky_counts).map_err(|(rule, remedy)| {
+    found.check(trusted, sticky_counts).map_err(|(rule, remedy)| {
         refusal(
             format!("{} {rule} (owner {}, mode {:o})", path.display(), found.owner, found.mode & 0o7777),
             format!("{remedy} {}", path.display()),
@@ -118,8 +155,8 @@ struct Ownership {
 }
 
 impl Ownership {
-    fn check(self, user: u32, sticky_counts: bool) -> Result<(), (&'static str, &'static str)> {
-        if self.owner != 0 && self.owner != user {
+    fn check(self, trusted: &Trusted, sticky_counts: bool) -> Result<(), (&'static str, &'static str)> {
+        if self.owner != 0 && self.owner != trusted.user && !trusted.program_owners.contains(&self.owner) {
             return Err(("belongs to another user", "chown root"));
         }
         if sticky_counts && self.mode & STICKY != 0 {
@@ -128,8 +165,7 @@ impl Ownership {
         if self.mode & 0o002 != 0 {
             return Err(("is writable by everybody", "chmod o-w"));
         }
-        let private_group = self.owner == user && self.group == user;
-        if self.mode & 0o020 != 0 && !private_group {
+        if self.mode & 0o020 != 0 && self.group != self.owner {
             return Err(("is writable by its group", "chmod g-w"));
         }
         Ok(())
@@ -149,7 +185,8 @@ mod tests {
     const USER: u32 = 1000;
 
     fn allowed(owner: u32, group: u32, mode: u32, sticky_counts: bool) -> bool {
-        Ownership { owner, group, mode }.check(USER, sticky_counts).is_ok()
+        let trusted = Trusted { user: USER, program_owners: vec![0, 2000], above_program: Vec::new() };
+        Ownership { owner, group, mode }.check(&trusted, sticky_counts).is_ok()
     }
 
     #[test]
@@ -157,14 +194,15 @@ mod tests {
         assert!(allowed(0, 0, 0o755, false));
         assert!(allowed(USER, USER, 0o755, false));
         assert!(!allowed(1001, USER, 0o755, false));
+        assert!(allowed(2000, 2000, 0o755, false), "whoever owns the program is trusted already");
         assert!(!allowed(0, 0, 0o757, false));
     }
 
     #[test]
-    fn group_write_is_for_the_users_own_group() {
+    fn group_write_is_for_the_owners_own_group() {
         assert!(allowed(USER, USER, 0o775, false));
+        assert!(allowed(0, 0, 0o775, false));
         assert!(!allowed(USER, 100, 0o775, false));
-        assert!(!allowed(0, 0, 0o775, false));
         assert!(!allowed(0, USER, 0o775, false));
     }
 

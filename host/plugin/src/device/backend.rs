@@ -261,7 +261,14 @@ impl Backend {
         &self.0.library.id
     }
 
-    pub(super) fn device_table(&self) -> &'static DeviceV1 {
+    /// The raw table of what answers, for whoever tests the plugin's own checks.
+    pub fn backend_table(&self) -> &'static BackendV1 {
+        self.0.library.backend
+    }
+
+    /// The raw table of what executes, for whoever tests the plugin's own checks: nothing that
+    /// [`Device`] keeps in order is kept here.
+    pub fn device_table(&self) -> &'static DeviceV1 {
         self.0.library.device
     }
 

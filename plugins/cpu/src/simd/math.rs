@@ -41,7 +41,7 @@ pub(crate) unsafe fn silu<S: Simd>(x: S::F) -> S::F {
 #[inline(always)]
 pub(crate) unsafe fn gelu<S: Simd>(x: S::F) -> S::F {
     let cubic = S::fma(S::mul(x, x), S::splat(0.044_715), S::splat(1.0));
-    let minus_2u = S::mul(S::mul(x, cubic), S::splat(-1.595_769_1));
+    let minus_2u = S::mul(S::mul(x, cubic), S::splat(-1.595_769));
     S::div(x, S::add(S::splat(1.0), exp::<S>(minus_2u)))
 }
 

@@ -193,7 +193,7 @@ impl ManyRows {
         // SAFETY: row `row` of the scores, sums, maxima and totals.
         unsafe {
             let scores = work.scores.add(row * SPAN);
-            let visible = if start < end { end - start } else { 0 };
+            let visible = end.saturating_sub(start);
             if visible > 0 {
                 let before = *work.maxima.add(row);
                 let (maximum, total) =

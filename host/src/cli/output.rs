@@ -1,0 +1,42 @@
+//! Where words go: results to standard output, everything about them to standard error.
+
+use std::io::{self, ErrorKind, IsTerminal, Write};
+
+use serde::Serialize;
+
+use super::failure::{Failure, Outcome};
+
+/// Writes text to standard output, at once.
+pub(crate) fn text(text: &str) -> Outcome {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(closed)
+}
+
+/// Writes a line to standard output, at once.
+pub(crate) fn line(line: &str) -> Outcome {
+    text(&format!("{line}\n"))
+}
+
+/// Writes a value to standard output as one line of JSON.
+pub(crate) fn json(value: &impl Serialize) -> Outcome {
+    let mut stdout = io::BufWriter::new(io::stdout().lock());
+    serde_json::to_writer(&mut stdout, value).map_err(io::Error::from).map_err(closed)?;
+    stdout.write_all(b"\n").and_then(|()| stdout.flush()).map_err(closed)
+}
+
+/// Writes a line to standard error. Nobody is told when that fails: there is nowhere left to say it.
+pub(crate) fn note(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// Whether standard output is a terminal.
+pub(crate) fn to_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+fn closed(error: io::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::BrokenPipe => Failure::OutputClosed,
+        _ => Failure::work(format!("cannot write to standard output: {error}")),
+    }
+}
