@@ -1,0 +1,142 @@
+//! Every claimed row on fuzzed problems.
+
+use cajeta_abi::Row;
+use cajeta_catalog::op::Op;
+use cajeta_catalog::oracle::shapes::row_ops;
+use cajeta_plugin_host::{Device, Queue};
+
+use crate::case::Case;
+use crate::compare;
+use crate::draw::{self, Given};
+use crate::execute::{self, Failure};
+use crate::options::Options;
+use crate::plan::{self, Plan};
+use crate::random::Random;
+use crate::report::{Outcome, RowResult};
+
+/// Runs all rows the filter lets through.
+pub(crate) fn check(device: &Device, options: &Options) -> Vec<RowResult> {
+    let mut queue = match device.queue() {
+        Ok(queue) => queue,
+        Err(error) => {
+            let outcome = Outcome::Failed(error.to_string());
+            return vec![RowResult { row: "(queue)".to_owned(), cases: 0, worst_error: 0.0, outcome }];
+        }
+    };
+    let wanted = |row: &Row| options.filter.as_ref().is_none_or(|part| row.name.contains(part.as_str()));
+    let rows = device.backend().rows().iter().enumerate();
+    rows.filter(|(_, row)| wanted(row))
+        .map(|(index, row)| check_row(device, index, row, options, &mut queue))
+        .collect()
+}
+
+fn check_row(device: &Device, index: usize, row: &Row, options: &Options, queue: &mut Queue) -> RowResult {
+    let mut result =
+        RowResult { row: row.name.to_string(), cases: 0, worst_error: 0.0, outcome: Outcome::Passed };
+    for case in 0..options.cases.max(1) {
+        match check_case(device, index, row, case, options, queue) {
+            Ok(worst) => {
+                result.cases += 1;
+                result.worst_error = result.worst_error.max(worst);
+            }
+            Err(Failure::Unsupported(why)) => {
+                // Refusing one shape after computing another is a missing gate.
+                result.outcome = if case == 0 {
+                    Outcome::Unsupported(why)
+                } else {
+                    Outcome::Failed(format!("case {case}: its gates admit what it refuses: {why}"))
+                };
+                break;
+            }
+            Err(Failure::Failed(why)) => {
+                result.outcome = Outcome::Failed(format!("case {case}: {why}"));
+                break;
+            }
+        }
+    }
+    let expected = options.expected.iter().find(|expected| expected.row == row.name.as_str());
+    result.outcome = match (expected, result.outcome) {
+        (Some(expected), Outcome::Failed(_)) => Outcome::ExpectedFailure(expected.reason.clone()),
+        (Some(expected), Outcome::Passed) => Outcome::Failed(format!(
+            "passed, though expected to fail ({}); take the expectation away",
+            expected.reason
+        )),
+        (_, outcome) => outcome,
+    };
+    result
+}
+
+fn check_case(
+    device: &Device,
+    index: usize,
+    row: &Row,
+    case: u32,
+    options: &Options,
+    queue: &mut Queue,
+) -> Result<f64, Failure> {
+    let mut random = Random::new(options.seed, &row.name, u64::from(case));
+    for need in row.needs.iter() {
+        if !device.supports(need.capability)? {
+            return Err(Failure::Unsupported(format!("the device lacks {}", need.name)));
+        }
+    }
+    let plan = plan_row(device, index, row, case, &mut random)?;
+    for launch in &plan.launches {
+        execute::geometry_is_pure(device, launch.row, &launch.problem)?;
+    }
+    let contents =
+        execute::execute(device, &plan, queue, random.chance(50)).map_err(|failure| match failure {
+            Failure::Failed(why) => Failure::Failed(format!("{}: {why}", describe(&plan))),
+            other => other,
+        })?;
+    compare::judge(&plan, &contents).map_err(|why| Failure::Failed(format!("{}: {why}", describe(&plan))))
+}
+
+/// A plan that exercises a row: for one that makes a weight layout, a row that reads it.
+pub(crate) fn plan_row(
+    device: &Device,
+    index: usize,
+    row: &Row,
+    case: u32,
+    random: &mut Random,
+) -> Result<Plan, Failure> {
+    let ops = row_ops(row).map_err(|_| Failure::Unsupported("an op this suite does not know".to_owned()))?;
+    if ops == [Op::Relayout] {
+        return plan_reader(device, row, case, random);
+    }
+    let drawn = draw::draw(row, case, Given::default(), random)
+        .ok_or_else(|| Failure::Failed("no problem of a testable size satisfies its gates".to_owned()))?;
+    let made =
+        Case::new(index, row, device.backend().layouts(), drawn, &[], random).map_err(Failure::Failed)?;
+    plan::plan(device.backend(), &made, case % 2 == 1, random).map_err(Failure::Failed)
+}
+
+fn plan_reader(device: &Device, relayout: &Row, case: u32, random: &mut Random) -> Result<Plan, Failure> {
+    let out = relayout.steps.first().and_then(|step| step.operands.get(3)).and_then(|wire| wire.as_arg());
+    let Some(out) = out.and_then(|out| relayout.args.get(out as usize)) else {
+        return Err(Failure::Failed("a relayout without an output".to_owned()));
+    };
+    let sources = relayout.args.iter().filter(|arg| arg.access == cajeta_abi::Access::READ);
+    let formats: Vec<_> = sources.map(|arg| arg.format).collect();
+    let reads = |row: &Row| {
+        !matches!(row_ops(row).as_deref(), Ok([Op::Relayout]) | Err(_))
+            && row.args.iter().any(|arg| arg.layout == out.layout && formats.first() == Some(&arg.format))
+    };
+    let rows: Vec<(usize, &Row)> =
+        device.backend().rows().iter().enumerate().filter(|(_, row)| reads(row)).collect();
+    match random.pick(&rows) {
+        Some((index, row)) => plan_row(device, index, row, case, random),
+        None => Err(Failure::Failed(format!(
+            "nothing reads layout {} of format {:?}",
+            out.layout.0,
+            formats.first()
+        ))),
+    }
+}
+
+fn describe(plan: &Plan) -> String {
+    plan.launches.last().map_or_else(String::new, |launch| {
+        let problem = launch.problem;
+        format!("M {} N {} K {} S {}", problem.m, problem.n, problem.k, problem.batch)
+    })
+}
