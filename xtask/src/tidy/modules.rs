@@ -4,8 +4,10 @@ use super::Finding;
 use super::tree::Tree;
 
 /// The stages of the host in the order in which work passes through them.
-const STAGES: [&str; 10] =
-    ["device", "record", "route", "filter", "tune", "lower", "engine", "serve", "profile", "cli"];
+const STAGES: [&str; 12] = [
+    "settings", "device", "record", "route", "filter", "tune", "lower", "kv", "engine", "serve", "profile",
+    "cli",
+];
 
 const ROOT: &str = "host/src/";
 
