@@ -15,14 +15,14 @@ macro_rules! plain {
         impl Decode for $name {
             const LEN: usize = 32;
             const BYTES: usize = 32 * $bytes;
+            const SCALES: usize = 0;
             const RAGGED: bool = true;
-            type Open<S: Simd> = ();
 
             #[inline(always)]
-            unsafe fn open<S: Simd>(_block: *const u8) {}
+            unsafe fn scales<S: Simd>(_blocks: *const u8, _count: usize, _out: *mut f32) {}
 
             #[inline(always)]
-            unsafe fn pair<S: Simd>(block: *const u8, _open: &(), index: usize) -> Pair<S> {
+            unsafe fn pair<S: Simd>(block: *const u8, _scales: *const f32, index: usize) -> Pair<S> {
                 let first_at = 2 * index * S::LANES;
                 let second_at = first_at + S::LANES;
                 let values = block.cast::<$element>();

@@ -11,23 +11,37 @@ pub(crate) struct Q8_0;
 impl Decode for Q8_0 {
     const LEN: usize = 32;
     const BYTES: usize = 34;
+    const SCALES: usize = 1;
     const RAGGED: bool = false;
-    type Open<S: Simd> = S::F;
 
     #[inline(always)]
-    unsafe fn open<S: Simd>(block: *const u8) -> S::F {
-        S::splat(half_at::<S>(block))
+    unsafe fn scales<S: Simd>(blocks: *const u8, count: usize, out: *mut f32) {
+        let half = |at: usize| blocks.add(at * Self::BYTES).cast::<u16>().read_unaligned();
+        let mut at = 0;
+        while at + S::LANES <= count {
+            let mut halves = [0u16; 16];
+            for (i, bits) in halves.iter_mut().enumerate().take(S::LANES) {
+                *bits = half(at + i);
+            }
+            S::store(out.add(at), S::load_f16(halves.as_ptr()));
+            at += S::LANES;
+        }
+        while at < count {
+            *out.add(at) = half_at::<S>(blocks.add(at * Self::BYTES));
+            at += 1;
+        }
     }
 
     #[inline(always)]
-    unsafe fn pair<S: Simd>(block: *const u8, d: &S::F, index: usize) -> Pair<S> {
+    unsafe fn pair<S: Simd>(block: *const u8, scales: *const f32, index: usize) -> Pair<S> {
+        let d = S::splat(*scales);
         let first_at = 2 * index * S::LANES;
         let second_at = first_at + S::LANES;
         Pair {
             first_at,
-            first: S::mul(S::load_i8(block.add(2 + first_at)), *d),
+            first: S::mul(S::load_i8(block.add(2 + first_at)), d),
             second_at,
-            second: S::mul(S::load_i8(block.add(2 + second_at)), *d),
+            second: S::mul(S::load_i8(block.add(2 + second_at)), d),
         }
     }
 
@@ -45,24 +59,37 @@ pub(crate) struct Q4_1;
 impl Decode for Q4_1 {
     const LEN: usize = 32;
     const BYTES: usize = 20;
+    /// `d`, then `m`.
+    const SCALES: usize = 2;
     const RAGGED: bool = false;
-    type Open<S: Simd> = S::Nibble;
 
     #[inline(always)]
-    unsafe fn open<S: Simd>(block: *const u8) -> S::Nibble {
-        S::nibble(half_at::<S>(block), half_at::<S>(block.add(2)))
+    unsafe fn scales<S: Simd>(blocks: *const u8, count: usize, out: *mut f32) {
+        let both = |at: usize| blocks.add(at * Self::BYTES).cast::<u32>().read_unaligned();
+        let group = S::LANES / 2;
+        let mut at = 0;
+        while at + group <= count {
+            let mut words = [0u32; 8];
+            for (i, bits) in words.iter_mut().enumerate().take(group) {
+                *bits = both(at + i);
+            }
+            S::store(out.add(2 * at), S::load_f16(words.as_ptr().cast()));
+            at += group;
+        }
+        while at < count {
+            let block = blocks.add(at * Self::BYTES);
+            *out.add(2 * at) = half_at::<S>(block);
+            *out.add(2 * at + 1) = half_at::<S>(block.add(2));
+            at += 1;
+        }
     }
 
     #[inline(always)]
-    unsafe fn pair<S: Simd>(block: *const u8, table: &S::Nibble, index: usize) -> Pair<S> {
+    unsafe fn pair<S: Simd>(block: *const u8, scales: *const f32, index: usize) -> Pair<S> {
+        let table = S::nibble(*scales, *scales.add(1));
         let at = index * S::LANES;
         let bytes = S::bytes(block.add(4 + at));
-        Pair {
-            first_at: at,
-            first: S::low(*table, bytes),
-            second_at: 16 + at,
-            second: S::high(*table, bytes),
-        }
+        Pair { first_at: at, first: S::low(table, bytes), second_at: 16 + at, second: S::high(table, bytes) }
     }
 
     #[inline(always)]

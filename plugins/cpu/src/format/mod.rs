@@ -20,25 +20,32 @@ pub(crate) struct Pair<S: Simd> {
     pub(crate) second: S::F,
 }
 
+/// Values of a row whose scales are worked out together, ahead of the products:
+/// the loads of their headers overlap, and what they give comes from the cache.
+pub(crate) const CHUNK: usize = 2048;
+/// Scale values a row's chunk takes at most, in any format.
+pub(crate) const CHUNK_SCALES: usize = 256;
+
 /// A weight format decoded in registers.
 ///
 /// # Safety
-/// Methods run only where the tier's features are; `block` points at `BYTES`
-/// readable bytes, at any alignment.
+/// Methods run only where the tier's features are; blocks are readable bytes at
+/// any alignment.
 pub(crate) trait Decode: Copy + 'static {
-    /// Values in a block; a multiple of 32.
+    /// Values in a block; a multiple of 32 that divides [`CHUNK`].
     const LEN: usize;
     /// Bytes of a block.
     const BYTES: usize;
+    /// Scale values of a block; `CHUNK / LEN` blocks take at most [`CHUNK_SCALES`].
+    const SCALES: usize;
     /// Values a row may have past its last whole block: true for plain numbers,
     /// whose "block" here is only a run of values.
     const RAGGED: bool;
-    /// What is worked out once per block.
-    type Open<S: Simd>: Copy;
 
-    unsafe fn open<S: Simd>(block: *const u8) -> Self::Open<S>;
-    /// Pair `index` of `LEN / (2 * LANES)`.
-    unsafe fn pair<S: Simd>(block: *const u8, open: &Self::Open<S>, index: usize) -> Pair<S>;
+    /// Writes the scales of `count` blocks, [`Decode::SCALES`] each.
+    unsafe fn scales<S: Simd>(blocks: *const u8, count: usize, out: *mut f32);
+    /// Pair `index` of `LEN / (2 * LANES)` of a block with its scales.
+    unsafe fn pair<S: Simd>(block: *const u8, scales: *const f32, index: usize) -> Pair<S>;
     /// Value `index` of a run of plain numbers; only called where `RAGGED`.
     unsafe fn one(run: *const u8, index: usize) -> f32;
 }

@@ -13,26 +13,30 @@ pub(crate) struct Q6K;
 impl Decode for Q6K {
     const LEN: usize = 256;
     const BYTES: usize = 210;
+    /// `d * scale` of each sub-block, then -32 times that.
+    const SCALES: usize = 32;
     const RAGGED: bool = false;
-    /// `d * scale` of each sub-block.
-    type Open<S: Simd> = [f32; 16];
 
     #[inline(always)]
-    unsafe fn open<S: Simd>(block: *const u8) -> [f32; 16] {
-        let d = S::splat(half_at::<S>(block.add(208)));
-        let mut scales = [0.0f32; 16];
-        let mut at = 0;
-        while at < 16 {
-            S::store(scales.as_mut_ptr().add(at), S::mul(S::load_i8(block.add(192 + at)), d));
-            at += S::LANES;
+    unsafe fn scales<S: Simd>(blocks: *const u8, count: usize, out: *mut f32) {
+        for index in 0..count {
+            let block = blocks.add(index * Self::BYTES);
+            let out = out.add(index * Self::SCALES);
+            let d = S::splat(half_at::<S>(block.add(208)));
+            let mut at = 0;
+            while at < 16 {
+                let scale = S::mul(S::load_i8(block.add(192 + at)), d);
+                S::store(out.add(at), scale);
+                S::store(out.add(16 + at), S::mul(scale, S::splat(-32.0)));
+                at += S::LANES;
+            }
         }
-        scales
     }
 
     /// Pairs run over (half, lane group, run parity): a pair is runs `p` and
     /// `p + 2` of one half, which share their low bytes.
     #[inline(always)]
-    unsafe fn pair<S: Simd>(block: *const u8, scales: &[f32; 16], index: usize) -> Pair<S> {
+    unsafe fn pair<S: Simd>(block: *const u8, scales: *const f32, index: usize) -> Pair<S> {
         let groups = 32 / S::LANES;
         let half = index / (2 * groups);
         let group = index % (2 * groups) / 2;
@@ -45,7 +49,7 @@ impl Decode for Q6K {
         } else {
             (S::and(S::shl::<2>(high), 0x30), S::and(S::shr::<2>(high), 0x30))
         };
-        let sub_block = |run: usize| scales[8 * half + 2 * run + at / 16];
+        let sub_block = |run: usize| scales.add(8 * half + 2 * run + at / 16);
         let (first, second) = (sub_block(parity), sub_block(parity + 2));
         Pair {
             first_at: 128 * half + 32 * parity + at,
@@ -63,6 +67,6 @@ impl Decode for Q6K {
 
 /// `(quant - 32) * scale`.
 #[inline(always)]
-unsafe fn value<S: Simd>(quant: S::I, scale: f32) -> S::F {
-    S::fma(S::to_f32(quant), S::splat(scale), S::splat(-32.0 * scale))
+unsafe fn value<S: Simd>(quant: S::I, scale: *const f32) -> S::F {
+    S::fma(S::to_f32(quant), S::splat(*scale), S::splat(*scale.add(16)))
 }

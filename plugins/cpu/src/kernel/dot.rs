@@ -1,7 +1,9 @@
 //! Weight rows times a few activation rows: the decode kernel, one pass over the weights.
 #![allow(unsafe_op_in_unsafe_fn)] // each function's Safety section is the proof of its body
 
-use crate::format::Decode;
+use std::mem::MaybeUninit;
+
+use crate::format::{CHUNK, CHUNK_SCALES, Decode};
 use crate::simd::Simd;
 
 /// A group of weight rows and the activation rows they meet.
@@ -21,9 +23,6 @@ pub(crate) struct DotArgs {
     pub(crate) out: *mut f32,
 }
 
-/// How far ahead of the block being read the next lines are asked for.
-const AHEAD: usize = 1024;
-
 /// `R` rows by `C` columns.
 ///
 /// # Safety
@@ -34,26 +33,41 @@ pub(crate) unsafe fn dot<S: Simd, D: Decode, const R: usize, const C: usize>(arg
     let DotArgs { rows, row_bytes, k, x, x_stride, out } = *args;
     let mut first = [[S::zero(); C]; R];
     let mut second = [[S::zero(); C]; R];
+    let mut scales = MaybeUninit::<[[f32; CHUNK_SCALES]; R]>::uninit();
+    let scales = scales.as_mut_ptr().cast::<f32>();
     let blocks = k / D::LEN;
-    for block in 0..blocks {
-        let x = x.add(block * D::LEN);
+    let mut done = 0;
+    while done < blocks {
+        let count = (blocks - done).min(CHUNK / D::LEN);
         for r in 0..R {
-            let at = rows.add(r * row_bytes + block * D::BYTES);
-            let mut line = 0;
-            while line < D::BYTES {
-                S::prefetch(at.wrapping_add(AHEAD + line));
-                line += 64;
-            }
-            let open = D::open::<S>(at);
-            for index in 0..D::LEN / (2 * S::LANES) {
-                let pair = D::pair::<S>(at, &open, index);
-                for c in 0..C {
-                    let x = x.add(c * x_stride);
-                    first[r][c] = S::fma(pair.first, S::load(x.add(pair.first_at)), first[r][c]);
-                    second[r][c] = S::fma(pair.second, S::load(x.add(pair.second_at)), second[r][c]);
+            D::scales::<S>(rows.add(r * row_bytes + done * D::BYTES), count, scales.add(r * CHUNK_SCALES));
+        }
+        // What follows these bytes in use: the rows' next chunk, else the next
+        // group's first one.
+        let next = if done + count < blocks { count * D::BYTES } else { R * row_bytes - done * D::BYTES };
+        for block in 0..count {
+            let x = x.add((done + block) * D::LEN);
+            for r in 0..R {
+                let at = rows.add(r * row_bytes + (done + block) * D::BYTES);
+                if D::BYTES >= 64 || block * D::BYTES % 64 < D::BYTES {
+                    let mut line = 0;
+                    while line < D::BYTES {
+                        S::prefetch(at.wrapping_add(next + line));
+                        line += 64;
+                    }
+                }
+                let scales = scales.add(r * CHUNK_SCALES + block * D::SCALES);
+                for index in 0..D::LEN / (2 * S::LANES) {
+                    let pair = D::pair::<S>(at, scales, index);
+                    for c in 0..C {
+                        let x = x.add(c * x_stride);
+                        first[r][c] = S::fma(pair.first, S::load(x.add(pair.first_at)), first[r][c]);
+                        second[r][c] = S::fma(pair.second, S::load(x.add(pair.second_at)), second[r][c]);
+                    }
                 }
             }
         }
+        done += count;
     }
     for r in 0..R {
         for c in 0..C {

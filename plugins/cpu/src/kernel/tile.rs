@@ -6,7 +6,9 @@
 //! in k loads `MV` vectors and broadcasts `NR` weights.
 #![allow(unsafe_op_in_unsafe_fn)] // each function's Safety section is the proof of its body
 
-use crate::format::Decode;
+use std::mem::MaybeUninit;
+
+use crate::format::{CHUNK, CHUNK_SCALES, Decode};
 use crate::simd::Simd;
 
 /// Values of k laid side by side for each row of a panel.
@@ -28,12 +30,17 @@ pub(crate) unsafe fn expand<S: Simd, D: Decode>(
 ) {
     let row = row.add(from / D::LEN * D::BYTES);
     let place = |at: usize| panel.wrapping_add(at / STEP * STEP * nr + at % STEP);
+    let mut scales = MaybeUninit::<[f32; CHUNK_SCALES]>::uninit();
+    let scales = scales.as_mut_ptr().cast::<f32>();
     let blocks = len / D::LEN;
     for block in 0..blocks {
         let at = row.add(block * D::BYTES);
-        let open = D::open::<S>(at);
+        let in_chunk = block % (CHUNK / D::LEN);
+        if in_chunk == 0 {
+            D::scales::<S>(at, (blocks - block).min(CHUNK / D::LEN), scales);
+        }
         for index in 0..D::LEN / (2 * S::LANES) {
-            let pair = D::pair::<S>(at, &open, index);
+            let pair = D::pair::<S>(at, scales.add(in_chunk * D::SCALES), index);
             S::store(place(block * D::LEN + pair.first_at), pair.first);
             S::store(place(block * D::LEN + pair.second_at), pair.second);
         }

@@ -117,6 +117,14 @@ impl Simd for Avx2 {
         _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(from.cast())))
     }
     #[inline(always)]
+    unsafe fn scaled_bytes(bytes: [u64; 2], factors: [f32; 2], to: *mut f32) {
+        for (half, (bytes, factor)) in bytes.into_iter().zip(factors).enumerate() {
+            let wide = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(bytes.cast_signed()));
+            let scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(wide), _mm256_set1_ps(factor));
+            _mm256_storeu_ps(to.add(8 * half), scaled);
+        }
+    }
+    #[inline(always)]
     unsafe fn f16(bits: u16) -> f32 {
         _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(i32::from(bits))))
     }

@@ -108,6 +108,13 @@ impl Simd for Avx512 {
         _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(from.cast())))
     }
     #[inline(always)]
+    unsafe fn scaled_bytes(bytes: [u64; 2], factors: [f32; 2], to: *mut f32) {
+        let bytes = _mm_set_epi64x(bytes[1].cast_signed(), bytes[0].cast_signed());
+        let high = _mm512_set1_ps(factors[1]);
+        let factors = _mm512_mask_blend_ps(0xff00, _mm512_set1_ps(factors[0]), high);
+        _mm512_storeu_ps(to, _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes)), factors));
+    }
+    #[inline(always)]
     unsafe fn f16(bits: u16) -> f32 {
         _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(i32::from(bits))))
     }

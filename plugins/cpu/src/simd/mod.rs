@@ -64,6 +64,9 @@ pub(crate) trait Simd: Copy + 'static {
     unsafe fn load_bf16(from: *const u16) -> Self::F;
     /// `LANES` signed bytes as f32.
     unsafe fn load_i8(from: *const u8) -> Self::F;
+    /// Sixteen unsigned bytes as f32, the first eight times `factors[0]`, the
+    /// rest times `factors[1]`.
+    unsafe fn scaled_bytes(bytes: [u64; 2], factors: [f32; 2], to: *mut f32);
     /// One half-precision number.
     unsafe fn f16(bits: u16) -> f32;
 

@@ -123,6 +123,14 @@ impl Simd for Portable {
         each(|i| f32::from(bytes[i]))
     }
     #[inline(always)]
+    unsafe fn scaled_bytes(bytes: [u64; 2], factors: [f32; 2], to: *mut f32) {
+        for (half, (bytes, factor)) in bytes.into_iter().zip(factors).enumerate() {
+            for (i, byte) in bytes.to_le_bytes().into_iter().enumerate() {
+                *to.add(8 * half + i) = f32::from(byte) * factor;
+            }
+        }
+    }
+    #[inline(always)]
     unsafe fn f16(bits: u16) -> f32 {
         f16::from_bits(bits).to_f32_const()
     }
