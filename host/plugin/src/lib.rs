@@ -4,7 +4,7 @@
 //! beside the library, [`search`] says where such files are looked for, [`trust`] who may have
 //! written them, [`arch`] whether the library is for this machine. Only then is anything opened, and
 //! first in a child process ([`probe`]): a library that crashes, hangs or aborts takes that process
-//! with it and no other. [`open`] and [`rows`] check what a library says of itself, [`select`]
+//! with it and no other. [`open`] and [`rows`] check what a library says of itself, [`mod@select`]
 //! chooses one backend, and [`device`] is how the rest of the host calls it.
 //!
 //! Everything a plugin returns is treated as data of unknown quality: pointers, counts, text, codes
