@@ -29,8 +29,8 @@ pub enum Defect {
     LeavesUnwritten,
     /// `skips_resubmission`: a list runs only the first time.
     SkipsResubmission,
-    /// `early_ticket`: a ticket is complete before its work has run.
-    EarlyTicket,
+    /// `trusts_sizes`: arguments too short for the problem are taken.
+    TrustsSizes,
 }
 
 const DEFECTS: [(&str, Defect); 7] = [
@@ -40,7 +40,7 @@ const DEFECTS: [(&str, Defect); 7] = [
     ("ignores_poison", Defect::IgnoresPoison),
     ("leaves_unwritten", Defect::LeavesUnwritten),
     ("skips_resubmission", Defect::SkipsResubmission),
-    ("early_ticket", Defect::EarlyTicket),
+    ("trusts_sizes", Defect::TrustsSizes),
 ];
 
 /// What the variables say. Read when a device is probed, listed or opened; the
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(with("LATENCY_US", "250").unwrap().latency, Duration::from_micros(250));
         assert_eq!(with("LOSE_AFTER", "3").unwrap().lose_after, Some(3));
         assert_eq!(with("ROWS", "all").unwrap().prefer, Prefer::Own);
-        assert_eq!(with("FAULT", "early_ticket").unwrap().defect, Some(Defect::EarlyTicket));
+        assert_eq!(with("FAULT", "trusts_sizes").unwrap().defect, Some(Defect::TrustsSizes));
         assert!(with("MAP", "1").unwrap().map);
     }
 

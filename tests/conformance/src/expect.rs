@@ -10,10 +10,10 @@
 use cajeta_abi::{Access, Arith};
 use cajeta_catalog::contract::operands;
 use cajeta_catalog::kv;
-use cajeta_catalog::op::Op;
+use cajeta_catalog::op::{Op, attr};
 use cajeta_catalog::oracle::compose::{Place, StepCall};
 use cajeta_catalog::oracle::{Composition, OracleBuf};
-use cajeta_catalog::scalars::{AttentionScalars, RopeAppendScalars};
+use cajeta_catalog::scalars::{AttentionScalars, MatmulScalars, RopeAppendScalars};
 use half::f16;
 
 use crate::case::{Case, Kind, Slot};
@@ -192,12 +192,17 @@ fn matmul_unit(of: &Operands<'_>, out: &[f32]) -> Unit {
     };
     let norms: Vec<f32> = weight.chunks(width).map(|row| rms(row) * (width as f32).sqrt()).collect();
     let bias = of.values(2);
+    // A tanh made of exponentials is off by a part of one, so by a part of the cap.
+    let cap = match bytemuck::try_pod_read_unaligned::<MatmulScalars>(&of.step.scalars) {
+        Ok(block) if of.step.attrs & attr::SOFTCAP != 0 => block.softcap * 0.01,
+        _ => 0.0,
+    };
     let mut scaled = Vec::with_capacity(out.len());
     for (x, carried) in x.chunks(width).zip(carried.chunks(width)) {
         let size = rms(x) + rms(carried);
         scaled.extend((0..outputs).map(|n| {
             let norm = norms.get(n).copied().unwrap_or(0.0);
-            size * norm + bias.get(n).copied().unwrap_or(0.0).abs()
+            size * norm + bias.get(n).copied().unwrap_or(0.0).abs() + cap
         }));
     }
     Unit { fixed: vec![0.0; scaled.len()], scaled }

@@ -24,8 +24,9 @@ struct Launch {
 
 impl PreparedList {
     /// Holds every launch against its row.
-    pub(super) fn new(launches: Vec<Work<Memory>>) -> Answer<PreparedList> {
-        let launches: Answer<Vec<Launch>> = launches.into_iter().map(Launch::new).collect();
+    pub(super) fn new(launches: Vec<Work<Memory>>, defect: Option<Defect>) -> Answer<PreparedList> {
+        let launch = |work| Launch::new(work, defect);
+        let launches: Answer<Vec<Launch>> = launches.into_iter().map(launch).collect();
         Ok(PreparedList { launches: launches?, runs: AtomicU64::new(0) })
     }
 
@@ -60,12 +61,13 @@ impl PreparedList {
 }
 
 impl Launch {
-    fn new(work: Work<Memory>) -> Answer<Launch> {
+    fn new(work: Work<Memory>, defect: Option<Defect>) -> Answer<Launch> {
         let row = registry::rows()
             .get(work.row)
             .ok_or_else(|| Fault::invalid(format!("row {} does not exist", work.row)))?;
-        let lengths: Vec<Option<u64>> =
-            work.args.iter().map(|arg| arg.as_ref().map(|span| span.len)).collect();
+        let trusting = defect == Some(Defect::TrustsSizes);
+        let length = |span: &BufferSpan<Memory>| if trusting { u64::MAX } else { span.len };
+        let lengths: Vec<Option<u64>> = work.args.iter().map(|arg| arg.as_ref().map(length)).collect();
         let prepared = Prepared::new(work.row, row, &work.problem, &work.scalars, &lengths)?;
         let written = |index: usize| writes(row, index);
         for (i, a) in work.args.iter().enumerate().filter(|(i, _)| written(*i)) {

@@ -136,7 +136,7 @@ impl Device for ReferenceDevice {
     }
 
     fn list(&self, launches: Vec<Work<Memory>>) -> Answer<PreparedList> {
-        PreparedList::new(launches)
+        PreparedList::new(launches, self.settings.defect)
     }
 
     fn submit(&self, queue: &mut ReferenceQueue, list: &Arc<PreparedList>, spans: bool) -> Answer<Ticket> {

@@ -56,11 +56,6 @@ pub(super) fn work(inbox: &Receiver<Command>, habits: &Settings) {
             timeline.lose(why);
             continue;
         }
-        let early = habits.defect == Some(Defect::EarlyTicket);
-        if early {
-            timeline.complete(ticket, None);
-            std::thread::sleep(std::time::Duration::from_millis(2));
-        }
         // A panic must not leave the host waiting for a ticket that never comes.
         let done = catch_unwind(AssertUnwindSafe(|| perform(&task, habits.defect))).unwrap_or_else(|_| {
             Err("the working thread panicked; its message is on standard error".to_owned())
@@ -73,8 +68,7 @@ pub(super) fn work(inbox: &Receiver<Command>, habits: &Settings) {
         let asked = matches!(&task, Task::Run { spans: true, .. });
         drop(task);
         match done {
-            Ok(spans) if !early => timeline.complete(ticket, asked.then_some(spans)),
-            Ok(_) => {}
+            Ok(spans) => timeline.complete(ticket, asked.then_some(spans)),
             Err(why) => {
                 timeline.lose(&why);
                 lost = Some(why);
