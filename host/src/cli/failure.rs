@@ -91,7 +91,10 @@ mod tests {
 
     #[test]
     fn messages_become_one_safe_line() {
-        assert_eq!(one_sentence("no kernel serves x:\n  a: shape\n  b: format\n"), "no kernel serves x: a: shape; b: format");
+        assert_eq!(
+            one_sentence("no kernel serves x:\n  a: shape\n  b: format\n"),
+            "no kernel serves x: a: shape; b: format"
+        );
         assert_eq!(one_sentence("bad\u{1b}[2Jname"), "bad\\u{1b}[2Jname");
         assert_eq!(one_sentence("\n\n"), "");
     }

@@ -16,7 +16,8 @@ pub(crate) fn start() -> Outcome {
             "{VARIABLE}={wanted:?} is not understood: {error}; use error, warn, info, debug, trace or target=level"
         ))
     })?;
-    let records = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time();
+    let records =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time();
     // A subscriber that is there already belongs to whoever embeds this, and stays.
     let _ = records.with_ansi(false).try_init();
     Ok(())

@@ -31,7 +31,8 @@ impl Progress {
         let bar = self.bar.get_or_insert_with(|| {
             let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
             let template = "{prefix} {bar:32} {binary_bytes} of {binary_total_bytes}, {eta} left";
-            let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+            let style =
+                ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
             bar.with_style(style).with_prefix(what)
         });
         bar.set_length(total);

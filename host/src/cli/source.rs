@@ -122,7 +122,8 @@ mod tests {
 
     #[test]
     fn ids_in_every_form() {
-        let check = |text: &str, expected: &[u32]| assert_eq!(parse_ids(text).as_deref(), Ok(expected), "{text}");
+        let check =
+            |text: &str, expected: &[u32]| assert_eq!(parse_ids(text).as_deref(), Ok(expected), "{text}");
         check("[1, 2,\n3]", &[1, 2, 3]);
         check(" 1 2\t3\n", &[1, 2, 3]);
         check("1,2, 3,", &[1, 2, 3]);

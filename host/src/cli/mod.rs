@@ -1,0 +1,157 @@
+//! The command line: what each command takes, and what it does.
+//!
+//! A command is one file. In it `Flags` is what was typed, `Options` (where there is anything to
+//! resolve) what it means, and `run` does it. Results go to standard output, all else to standard
+//! error.
+
+pub(crate) mod failure;
+pub(crate) mod output;
+pub(crate) mod table;
+pub(crate) mod log;
+mod progress;
+mod interrupt;
+mod source;
+mod model;
+mod sampling;
+mod conversation;
+mod answer;
+pub(crate) mod run;
+mod lines;
+pub(crate) mod chat;
+pub(crate) mod score;
+pub(crate) mod tokenize;
+pub(crate) mod detokenize;
+mod facts;
+mod lowering;
+mod contents;
+pub(crate) mod inspect;
+pub(crate) mod devices;
+pub(crate) mod backends;
+mod check;
+pub(crate) mod kernels;
+pub(crate) mod synth;
+
+use clap::error::{ContextKind, ErrorKind};
+use clap::{Parser, Subcommand};
+
+use failure::{Failure, Outcome};
+
+const EXAMPLES: &str = "\
+Examples:
+  cajeta run model.gguf -p \"Why is the sky blue?\"          answer with the model's chat template
+  cajeta run model.gguf -p \"Once upon a time\" --raw -n 64  continue a text as it is
+  cajeta run model.gguf -f prompt.txt --temp 0 --json      greedy; ids, text and timings as JSON
+  cajeta chat model.gguf                                   talk; Ctrl-C stops the answer, Ctrl-D leaves
+  cajeta inspect model.gguf                                what a file holds, and whether it runs here
+  cajeta backends --explain                                which backends were found, and why not the rest
+
+Environment:
+  CAJETA_XPU_BACKEND        use only these backends, comma-separated
+  CAJETA_PLUGIN_PATH        look for backend plugins in these folders instead of the usual ones
+  CAJETA_PLUGIN_ADD_PATH    look for them in these folders too
+  CAJETA_CPU_THREADS        threads of the processor backend
+  CAJETA_LOG                records on standard error: warn (as usual), info, debug, trace
+
+Exit status: 0 success, 1 failed, 2 wrong usage, 130 interrupted.
+`cajeta help COMMAND` explains a command's options.";
+
+/// Runs GGUF language models on whatever backend plugins are installed.
+#[derive(Parser, Debug)]
+#[command(name = "cajeta", version, after_help = EXAMPLES, arg_required_else_help = true, max_term_width = 110)]
+pub(crate) struct Flags {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// The commands.
+#[derive(Subcommand, Debug)]
+pub(crate) enum Verb {
+    /// Answer a prompt, or continue a text, and end
+    Run(run::Flags),
+    /// Talk with a model
+    Chat(chat::Flags),
+    /// Score a given text: log-probabilities and perplexity
+    Score(score::Flags),
+    /// Turn text into token ids
+    Tokenize(tokenize::Flags),
+    /// Turn token ids into text
+    Detokenize(detokenize::Flags),
+    /// Say what a model file holds, and whether it runs here
+    Inspect(inspect::Flags),
+    /// List the devices of every usable backend
+    Devices(devices::Flags),
+    /// List backends and why each is used or not; check a built one
+    Backends(backends::Flags),
+    /// List the selected backend's kernels, or those a model would run on
+    Kernels(kernels::Flags),
+    /// Write a model file of any shape with random weights
+    Synth(synth::Flags),
+}
+
+/// What was typed, or nothing when that was a question about usage, which has been answered.
+pub(crate) fn flags() -> Outcome<Option<Flags>> {
+    let error = match Flags::try_parse() {
+        Ok(flags) => return Ok(Some(flags)),
+        Err(error) => error,
+    };
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            output::text(&error.render().to_string()).map(|()| None)
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            output::note(error.render().to_string().trim_end());
+            Err(Failure::usage("nothing to do; name a command"))
+        }
+        _ => Err(Failure::Usage(mistake(&error))),
+    }
+}
+
+/// What is wrong with the command line, and the usage of the command it names.
+fn mistake(error: &clap::Error) -> String {
+    let said = error.render().to_string();
+    let said = said.strip_prefix("error: ").unwrap_or(&said);
+    let paragraphs: Vec<&str> = said.split("\n\n").map(str::trim).filter(|text| !text.is_empty()).collect();
+    let is_usage = |text: &str| text.starts_with("Usage:");
+    let message =
+        paragraphs.iter().filter(|text| !is_usage(text) && !text.starts_with("For more information"));
+    let mut sentence = message.map(|text| words(text)).collect::<Vec<_>>().join("; ");
+    if let Some(usage) = paragraphs.iter().find(|text| is_usage(text)) {
+        sentence.push_str(&format!("; {}", words(usage).replacen("Usage:", "usage:", 1)));
+    } else if error.get(ContextKind::InvalidArg).is_none() {
+        sentence.push_str("; `cajeta help` lists the commands");
+    }
+    sentence
+}
+
+/// A paragraph on one line.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_flags_are_consistent() {
+        Flags::command().debug_assert();
+    }
+
+    #[test]
+    fn mistakes_are_one_line_with_the_usage() {
+        let mistake = |line: &str| {
+            let error = Flags::try_parse_from(line.split(' ')).expect_err(line);
+            mistake(&error)
+        };
+        let missing = mistake("cajeta run");
+        assert!(missing.contains("<MODEL>") && missing.contains("usage: cajeta run"), "{missing}");
+        for line in
+            ["cajeta nonsense", "cajeta run m --temp x", "cajeta run m -n -2", "cajeta run m --chat --raw"]
+        {
+            let sentence = mistake(line);
+            assert!(!sentence.contains('\n') && !sentence.is_empty(), "{sentence}");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The program: one match on what it is asked to do.
+
+mod cli;
+
+use std::process::ExitCode;
+
+use cli::Verb;
+use cli::failure::{guarded, report};
+
+fn main() -> ExitCode {
+    let outcome = guarded(|| {
+        cli::log::start()?;
+        let Some(flags) = cli::flags()? else { return Ok(()) };
+        match flags.verb {
+            Verb::Run(flags) => cli::run::run(flags),
+            Verb::Chat(flags) => cli::chat::run(flags),
+            Verb::Score(flags) => cli::score::run(flags),
+            Verb::Tokenize(flags) => cli::tokenize::run(flags),
+            Verb::Detokenize(flags) => cli::detokenize::run(flags),
+            Verb::Inspect(flags) => cli::inspect::run(flags),
+            Verb::Devices(flags) => cli::devices::run(flags),
+            Verb::Backends(flags) => cli::backends::run(flags),
+            Verb::Kernels(flags) => cli::kernels::run(flags),
+            Verb::Synth(flags) => cli::synth::run(flags),
+        }
+    });
+    // Whatever a command did, its engine is gone by now; plugins may close their drivers in order.
+    cajeta_plugin_host::shutdown();
+    report(outcome)
+}
