@@ -8,6 +8,8 @@
 mod error;
 mod message;
 mod clock;
+mod guard;
+mod measure;
 mod python;
 
 pub use error::TemplateError;
@@ -26,7 +28,9 @@ const KEY: &str = "tokenizer.chat_template";
 /// What the template is called in the engine.
 const NAME: &str = "chat_template";
 /// The largest template accepted; real ones reach 20 KiB.
-const MAX_TEMPLATE_BYTES: usize = 1 << 20;
+const MAX_TEMPLATE_BYTES: usize = 1 << 18;
+/// Filters that put containers into containers, which no chat template was seen to use.
+const UNMEASURED_FILTERS: [&str; 5] = ["batch", "slice", "groupby", "zip", "chain"];
 /// Work allowed whatever the conversation: some four million instructions, or 256 MiB of text made along the way.
 const BASE_FUEL: u64 = 4 << 20;
 /// Work allowed for each byte of the conversation on top of that.
@@ -84,9 +88,17 @@ impl ChatTemplate {
         environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         environment.add_function("raise_exception", python::raise_exception);
         environment.add_filter("tojson", python::tojson);
-        environment
-            .add_template_owned(NAME, python::without_generation_marks(source))
-            .map_err(|e| TemplateError::compiling(&e))?;
+        environment.add_filter(guard::HELD, measure::held);
+        environment.add_filter(guard::HELD_INSIDE, measure::held_inside);
+        environment.add_filter(guard::FACTOR, measure::factor);
+        environment.add_function("dict", measure::dict);
+        environment.add_function("namespace", measure::namespace);
+        for filter in UNMEASURED_FILTERS {
+            environment.remove_filter(filter);
+        }
+        let guarded = guard::guarded(source)
+            .map_err(|e| TemplateError::Syntax { line: e.line, detail: e.detail.to_owned() })?;
+        environment.add_template_owned(NAME, guarded).map_err(|e| TemplateError::compiling(&e))?;
         let (bos_token, eos_token) = (bos_token.to_owned(), eos_token.to_owned());
         Ok(Self { environment, source: source.to_owned(), bos_token, eos_token })
     }

@@ -171,6 +171,7 @@ fn python_habits() {
         "2",
     );
     check("{{ messages[0].content is string and messages is iterable and messages[0] is mapping }}", "True");
+    check("{{ '=' * 3 }}{{ messages | length * 2 + 1 }}{% set bar = '-' %}{{ bar * 2 }}", "===9--");
     check("{{ none }}{{ true }}{{ messages[0].get('x', 'd') }}{{ messages[0].missing }}", "NoneTrued");
     check("{% macro f(x) %}<{{ x }}>{% endmacro %}{{ f('a') ~ f(1) }}", "<a><1>");
     check(
@@ -227,7 +228,7 @@ fn bad_templates_name_their_line() {
     assert!(failure("{{ nofunction() }}").contains("nofunction"));
     assert!(failure("\n\n{% include 'other' %}").contains("line 3"));
     let large = " ".repeat(MAX_TEMPLATE_BYTES + 1);
-    assert!(syntax(&large).contains("more than the 1048576"));
+    assert!(syntax(&large).contains("more than the 262144"));
 }
 
 #[test]
@@ -237,7 +238,33 @@ fn hostile_templates_stop_within_their_budget() {
         "{% set n = namespace(s='x') %}{% for a in range(64) %}{% set n.s = n.s ~ n.s %}{% endfor %}";
     let listing = "{% set n = namespace(s=[1]) %}{% for a in range(64) %}{% set n.s = (n.s + n.s) | list %}{% endfor %}";
     let replacing = "{% set n = namespace(s='aa') %}{% for a in range(64) %}{% set n.s = n.s.replace('a', n.s) %}{% endfor %}";
+    let tree = "{% set n = namespace(s=[1]) %}{% for a in range(64) %}{% set n.s = [n.s, n.s] %}{% endfor %}";
+    let deep = "{% set n = namespace(s=[]) %}{% for a in range(99999) %}{% set n.s = [n.s] %}{% endfor %}";
+    let deep_map =
+        "{% set n = namespace(s={}) %}{% for a in range(99999) %}{% set n.s = {'a': n.s} %}{% endfor %}";
+    let straight = format!("{{% set x = [1] %}}{}{{{{ x ~ '' }}}}", "{% set x = x, x %}".repeat(64));
+    let keyword = format!("{{% set x = [1] %}}{}{{{{ x ~ '' }}}}", "{% set x = dict(a=x, b=x) %}".repeat(64));
+    let scopes = format!(
+        "{}{{{{ x64 ~ '' }}}}",
+        (0..64).map(|n| format!("{{% with x{} = (x{n}, x{n}) %}}", n + 1)).collect::<String>()
+    ) + &"{% endwith %}".repeat(64);
+    let defaults = "{% set x = range(9999) | map('default', 1) | list %}{{ range(9999) | map('frob') }}\
+                    {{ range(9999) | map(attribute='a', default=x) | string | length }}";
     for source in [
+        tree,
+        deep,
+        deep_map,
+        &straight,
+        &keyword,
+        &scopes,
+        defaults,
+        "{{ [1] * 2 }}",
+        "{{ 2 * messages }}",
+        "{{ [[[[messages * 100000] * 100000] * 100000] * 100000] | tojson(indent=16) }}",
+        "{% set n = namespace() %}{% set n.x = n %}{{ n }}",
+        "{% set n = namespace() %}{% set n.x = [n] %}{{ n | tojson }}",
+        "{% set n = namespace() %}{% set m = namespace(n=n) %}{% set n.m = m %}{{ n }}",
+        "{% set n = namespace() %}{% set n.d = dict(n=n) %}{{ n }}",
         nested,
         doubling,
         listing,
