@@ -10,8 +10,8 @@ use super::error::EngineError;
 pub(super) struct StepBuffer {
     layout: StepLayout,
     buffer: Buffer,
-    /// Entries of the block table already on the device.
-    n_blocks: usize,
+    /// The block table as the device has it.
+    blocks: Vec<u32>,
 }
 
 impl StepBuffer {
@@ -24,7 +24,7 @@ impl StepBuffer {
         let buffer = device.alloc(layout.total_bytes(), MemoryKind::DEVICE, false)?;
         // Zeros everywhere: counters start at nothing, block tables at block 0.
         queue.upload(&buffer.whole(), &vec![0; layout.total_bytes() as usize])?;
-        Ok(StepBuffer { layout, buffer, n_blocks: 0 })
+        Ok(StepBuffer { layout, buffer, blocks: Vec::new() })
     }
 
     /// Where the sections lie.
@@ -73,16 +73,19 @@ impl StepBuffer {
         Ok(queue.upload_all(&pieces)?)
     }
 
-    /// Brings the sequence's block table up to date; only new entries travel.
-    pub(super) fn write_blocks(&mut self, queue: &mut Queue, blocks: &[u32]) -> Result<(), EngineError> {
-        let Some(new) = blocks.get(self.n_blocks..).filter(|new| !new.is_empty()) else {
-            self.n_blocks = self.n_blocks.min(blocks.len());
+    /// Brings the sequence's block table up to date; only what differs travels.
+    pub fn write_blocks(&mut self, queue: &mut Queue, blocks: &[u32]) -> Result<(), EngineError> {
+        let same = self.blocks.iter().zip(blocks).take_while(|(device, now)| device == now).count();
+        let new = &blocks[same..];
+        if new.is_empty() {
+            // Entries past the table are not read: no position reaches them.
             return Ok(());
-        };
-        let start = self.layout.range(Section::BlockTables).start + 4 * self.n_blocks as u64;
+        }
+        let start = self.layout.range(Section::BlockTables).start + 4 * same as u64;
         let bytes = bytemuck::cast_slice::<u32, u8>(new);
         queue.upload(&self.span(start, bytes.len() as u64)?, bytes)?;
-        self.n_blocks = blocks.len();
+        self.blocks.truncate(same);
+        self.blocks.extend_from_slice(new);
         Ok(())
     }
 

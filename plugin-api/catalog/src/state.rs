@@ -82,7 +82,7 @@ pub enum Section {
     SeqStart,
     /// u32 `[max_seqs]`: positions in the cache once this step's rows are appended.
     KvLen,
-    /// u32 `[max_seqs]`: the row whose logits are wanted.
+    /// u32 `[max_rows]`: the rows whose logits are wanted; one per sequence when generating.
     OutRows,
     /// u32 `[max_seqs * max_blocks]`: physical blocks.
     BlockTables,
@@ -129,9 +129,9 @@ impl StepLayout {
         let seqs = self.max_seqs as u64 * 4;
         match section {
             Section::Header => size_of::<StepHeader>() as u64,
-            Section::Tokens | Section::Positions | Section::RowSeq => rows,
+            Section::Tokens | Section::Positions | Section::RowSeq | Section::OutRows => rows,
             Section::SeqStart => seqs + 4,
-            Section::KvLen | Section::OutRows | Section::Sampled => seqs,
+            Section::KvLen | Section::Sampled => seqs,
             Section::BlockTables => seqs * self.max_blocks as u64,
             Section::Sampling => self.max_seqs as u64 * size_of::<SampleParams>() as u64,
             Section::Ring => seqs * RING_TOKENS as u64,

@@ -8,7 +8,8 @@ use std::ops::ControlFlow;
 
 use cajeta::engine::{LlmEngine, Sampling};
 
-use crate::reference::{Exact, ExactPath, Greedy, GreedyPath};
+use crate::place;
+use crate::reference::{Exact, ExactPath, Greedy, GreedyPath, read};
 
 /// Exact gaps below this are near-ties.
 pub const NEAR_TIE: f64 = 0.7;
@@ -35,9 +36,8 @@ pub fn measure(engine: &mut LlmEngine, greedy: &Greedy, exact: &Exact, rows: usi
         let ids: Vec<u32> =
             path.prompt_ids.iter().chain(&path.generated).copied().take(path.prompt_ids.len() + 47).collect();
         let visit = |position: usize, logits: &[f32]| {
-            let Some(step) = (position + 1)
-                .checked_sub(path.prompt_ids.len())
-                .and_then(|index| exact.steps.get(index))
+            let Some(step) =
+                (position + 1).checked_sub(path.prompt_ids.len()).and_then(|index| exact.steps.get(index))
             else {
                 return;
             };
@@ -84,7 +84,11 @@ pub fn check(what: &str, distance: &Distance, exact: &Exact) {
     );
     assert!(distance.steps > 0, "{what}: nothing was compared");
     assert!(distance.mean_dlogprob <= bound, "{what}: mean |dlogprob| {} > {bound}", distance.mean_dlogprob);
-    assert!(distance.worst_gap < NEAR_TIE, "{what}: best token differs at an exact gap of {}", distance.worst_gap);
+    assert!(
+        distance.worst_gap < NEAR_TIE,
+        "{what}: best token differs at an exact gap of {}",
+        distance.worst_gap
+    );
     let least = exact.summary.reference_engine_argmax_agreement - 0.01;
     assert!(distance.agreement >= least, "{what}: agreement {} < {least}", distance.agreement);
 }
@@ -93,7 +97,8 @@ pub fn check(what: &str, distance: &Distance, exact: &Exact) {
 pub fn check_greedy(what: &str, engine: &mut LlmEngine, greedy: &GreedyPath, exact: &ExactPath) {
     let n = greedy.generated.len();
     let go = &mut |_| ControlFlow::Continue(());
-    let made = engine.generate(&greedy.prompt_ids, Some(n), &Sampling::GREEDY, go).expect("the engine generates");
+    let made =
+        engine.generate(&greedy.prompt_ids, Some(n), &Sampling::GREEDY, go).expect("the engine generates");
     let differs = made.ids.iter().zip(&greedy.generated).position(|(ours, theirs)| ours != theirs);
     if let Some(index) = differs {
         let step = &exact.steps[index];
@@ -113,5 +118,38 @@ pub fn check_greedy(what: &str, engine: &mut LlmEngine, greedy: &GreedyPath, exa
         // An end-of-generation token ends ours; the recorded path went on.
         let ended = made.ids.len() == n || made.ids.last().is_some_and(|&id| engine.tokenizer().is_end(id));
         assert!(ended, "{what}: `{}` stopped after {} tokens", greedy.prompt, made.ids.len());
+    }
+}
+
+/// Holds one model on one backend: the bounds batched and single, and the text of the first
+/// `greedy_paths` paths. Prints `skipped: why` where data or model is missing.
+///
+/// # Panics
+/// When a bound is broken.
+pub fn hold(name: &str, backend: &str, greedy_paths: usize) {
+    let (Some(greedy), Some(exact)) =
+        (place::reference(&format!("{name}.greedy.json")), place::reference(&format!("{name}.exact.json")))
+    else {
+        println!("skipped: no reference data of {name} (it is in the shared data folder, CAJETA_SHARED)");
+        return;
+    };
+    let Some(model) = place::model(name) else {
+        println!(
+            "skipped: no model {name} (`cargo xtask test` fetches SmolLM2; the tales are in CAJETA_SHARED)"
+        );
+        return;
+    };
+    let (greedy, exact): (Greedy, Exact) = (read(&greedy), read(&exact));
+    let mut options = place::options(&model, backend);
+    options.ctx = Some(1024);
+    let mut engine =
+        LlmEngine::load(&options, &mut |_, _| {}).unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert_eq!(engine.backend().id(), backend);
+    for rows in [64, 1] {
+        let distance = measure(&mut engine, &greedy, &exact, rows);
+        check(&format!("{name} on {backend}, {rows} rows"), &distance, &exact);
+    }
+    for (path, exact) in greedy.greedy.iter().zip(&exact.greedy).take(greedy_paths) {
+        check_greedy(&format!("{name} on {backend}"), &mut engine, path, exact);
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use cajeta::engine::EngineOptions;
-use cajeta_plugin_host::SelectOptions;
+use cajeta_plugin_host::{SearchOptions, SelectOptions};
 
 /// The workspace root.
 fn root() -> PathBuf {
@@ -41,7 +41,7 @@ pub fn options(model: &Path, backend: &str) -> EngineOptions {
     // target/<profile>/deps/<test>
     let built = exe.parent().and_then(Path::parent).expect("a test is two folders deep").to_path_buf();
     let mut select = SelectOptions::of_process(Vec::new());
-    select.search.path = Some(built.clone().into_os_string());
+    select.search = SearchOptions::only(&[&built]);
     select.probe.program = Some(built.join("cajeta-probe"));
     select.force = Some(backend.into());
     EngineOptions::new(model, select)
