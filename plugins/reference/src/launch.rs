@@ -1,7 +1,7 @@
 //! One launch: held against its row when its list is prepared, computed when it runs.
 
 use cajeta_plugin_api::abi::{Access, LayoutId, Problem, Row};
-use cajeta_plugin_api::catalog::op::Op;
+use cajeta_plugin_api::catalog::op::{Op, attr};
 use cajeta_plugin_api::catalog::oracle::compose::Place;
 use cajeta_plugin_api::catalog::oracle::shapes::row_ops;
 use cajeta_plugin_api::catalog::oracle::{Composition, OracleBuf, OracleError, operand_bytes};
@@ -104,6 +104,14 @@ impl Prepared {
             }
         }
         Ok(Prepared { row: index, work: Work::Compose(composition), views })
+    }
+
+    /// Makes this launch do less than it was asked: the defect of that name.
+    pub fn forget_attributes(&mut self) {
+        const OPERANDS: u64 = attr::BIAS | attr::SINKS | attr::ROPE_FACTORS | attr::INDEXED;
+        if let Work::Compose(composition) = &mut self.work {
+            composition.steps.iter_mut().for_each(|step| step.attrs &= OPERANDS);
+        }
     }
 
     /// Computes.

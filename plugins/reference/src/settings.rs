@@ -31,9 +31,11 @@ pub enum Defect {
     SkipsResubmission,
     /// `trusts_sizes`: arguments too short for the problem are taken.
     TrustsSizes,
+    /// `forgets_attributes`: what is asked for beside an op's operands is not done.
+    ForgetsAttributes,
 }
 
-const DEFECTS: [(&str, Defect); 7] = [
+const DEFECTS: [(&str, Defect); 8] = [
     ("off_by_one", Defect::OffByOne),
     ("writes_past_end", Defect::WritesPastEnd),
     ("writes_input", Defect::WritesInput),
@@ -41,6 +43,7 @@ const DEFECTS: [(&str, Defect); 7] = [
     ("leaves_unwritten", Defect::LeavesUnwritten),
     ("skips_resubmission", Defect::SkipsResubmission),
     ("trusts_sizes", Defect::TrustsSizes),
+    ("forgets_attributes", Defect::ForgetsAttributes),
 ];
 
 /// What the variables say. Read when a device is probed, listed or opened; the

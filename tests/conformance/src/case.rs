@@ -81,7 +81,7 @@ impl Case {
 
         for step in &mut steps {
             let contract = operands(step.op);
-            for position in 0..contract.len() {
+            for (position, operand) in contract.iter().enumerate() {
                 let Some(Place::Arg(arg)) = step.operands.get(position).copied() else { continue };
                 let Some(spec) = row.args.get(arg) else {
                     return Err(format!("argument {arg} does not exist"));
@@ -125,7 +125,7 @@ impl Case {
                     kind: format.map_or(Kind::Plain, Kind::Weight),
                     bytes: match given.iter().find(|(of, _)| *of == arg) {
                         Some((_, bytes)) => bytes.clone(),
-                        None if contract[position].access == Access::WRITE => {
+                        None if operand.access == Access::WRITE => {
                             vec![0xFF; operand_len(step, position, format)?]
                         }
                         None => filling.operand(step, position, format)?,

@@ -74,6 +74,11 @@ impl<'a> Filling<'a> {
             }
             (Op::Advance, _) => (0..count).flat_map(|_| (random.next() as u32).to_le_bytes()).collect(),
             (Op::Norm, "weight") => floats((0..count).map(|_| random.between(-0.5, 1.5))),
+            // Small rows, too, so that the constant in the root counts.
+            (Op::Norm, "x") => {
+                let size = random.pick(&[1.0, 30.0, 0.01]).unwrap_or(1.0);
+                floats((0..count).map(|_| random.normal() * size))
+            }
             (Op::RopeAppend, "factors") => floats((0..count).map(|_| random.between(1.0, 8.0))),
             (Op::RopeAppend | Op::Attention, name) => match operand.role {
                 Role::Activation | Role::Weight => floats((0..count).map(|_| random.normal())),

@@ -223,7 +223,8 @@ fn scalars(ops: &[Op], attrs: &[u64], problem: &Problem, heads: &Heads, random: 
             }
             Op::Norm => {
                 let offset = if has(attr::NORM_OFFSET) { 1.0 } else { 0.0 };
-                bytes.extend(bytes_of(&NormScalars { eps: 1e-5, offset }));
+                let eps = random.pick(&[1e-5, 1e-6, 1e-2]).unwrap_or(1e-5);
+                bytes.extend(bytes_of(&NormScalars { eps, offset }));
             }
             Op::Matmul => bytes.extend(bytes_of(&MatmulScalars { softcap: softcap(random), reserved: 0 })),
             Op::Glu => bytes.extend(bytes_of(&GluScalars { reserved: [0; 2] })),

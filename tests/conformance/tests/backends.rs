@@ -86,6 +86,15 @@ fn wrong_results_and_stray_writes_are_found() {
 }
 
 #[test]
+fn attributes_that_are_not_honoured_are_found() {
+    let found = fails(&[("FAULT", "forgets_attributes")]);
+    for part in ["Embed", "Norm", "MatMul", "RopeAppendHalves", "RopeAppendPairs", "GluGelu", "Attention"] {
+        assert!(found.iter().any(|(name, _)| name.contains(part)), "{part}: {found:#?}");
+    }
+    assert!(!found.iter().any(|(name, _)| name.contains("GluSilu")), "{found:#?}");
+}
+
+#[test]
 fn broken_conduct_is_found() {
     for (fault, check) in [
         ("ignores_poison", "fresh memory is poisoned when asked"),

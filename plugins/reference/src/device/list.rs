@@ -68,7 +68,10 @@ impl Launch {
         let trusting = defect == Some(Defect::TrustsSizes);
         let length = |span: &BufferSpan<Memory>| if trusting { u64::MAX } else { span.len };
         let lengths: Vec<Option<u64>> = work.args.iter().map(|arg| arg.as_ref().map(length)).collect();
-        let prepared = Prepared::new(work.row, row, &work.problem, &work.scalars, &lengths)?;
+        let mut prepared = Prepared::new(work.row, row, &work.problem, &work.scalars, &lengths)?;
+        if defect == Some(Defect::ForgetsAttributes) {
+            prepared.forget_attributes();
+        }
         let written = |index: usize| writes(row, index);
         for (i, a) in work.args.iter().enumerate().filter(|(i, _)| written(*i)) {
             for (j, b) in work.args.iter().enumerate().skip(i + 1).filter(|(j, _)| written(*j)) {
