@@ -1,12 +1,14 @@
 //! The threads: the caller of `poll` leads, workers join it phase by phase.
 //!
-//! A phase opens when the leader raises the generation and ends when every
-//! worker has arrived. Workers wait by spinning, because a decode step has
-//! hundreds of phases a microsecond apart, and go to sleep when nothing comes.
+//! A phase opens when the leader raises the generation. Workers that are awake
+//! join it; the leader closes it when it finds no work left to claim, and waits
+//! for those that joined, so that a worker the system is not running holds
+//! nobody up. Workers wait by spinning, because a decode step has hundreds of
+//! phases a microsecond apart, and go to sleep when nothing comes.
 
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -19,6 +21,15 @@ use crate::task::{Crew, Refusal, Task};
 /// Spins (with a pause each) before a worker goes to sleep: about 100 us.
 const SPINS: u32 = 4000;
 
+/// Set in [`Shared::phase`] while the phase may be joined.
+const OPEN: u64 = 1 << 31;
+/// The workers in [`Shared::phase`] that joined.
+const JOINED: u64 = OPEN - 1;
+
+fn generation(phase: u64) -> u64 {
+    phase >> 32
+}
+
 /// The threads of a device.
 pub(crate) struct Pool {
     shared: Arc<Shared>,
@@ -27,10 +38,11 @@ pub(crate) struct Pool {
 }
 
 struct Shared {
-    /// Raised by the leader to open a phase.
-    generation: AtomicU32,
-    /// Workers done with the open phase.
-    arrived: AtomicUsize,
+    /// The current phase: its generation in the upper half, then [`OPEN`] while
+    /// workers may join, and the number that did.
+    phase: AtomicU64,
+    /// Workers that joined the current phase and are done.
+    arrived: AtomicU64,
     job: UnsafeCell<Option<Job>>,
     next: AtomicUsize,
     refusal: Refusal,
@@ -48,9 +60,9 @@ struct Job {
     phase: usize,
 }
 
-// SAFETY: `job` is written only by the leader while no phase is open (it holds
-// the pool's lock and all workers have arrived), and read by workers only after
-// they saw the generation the leader raised, with acquire, after the write.
+// SAFETY: `job` is written only by the leader while no phase is open and every
+// worker that joined the last one has arrived, and read only by workers that
+// joined a phase (with acquire) the leader opened (with release) after the write.
 // The task behind the pointer is `Sync` and outlives the phase.
 unsafe impl Sync for Shared {}
 // SAFETY: as above; a `Job` is a pointer to a `Sync` task.
@@ -61,8 +73,8 @@ impl Pool {
     pub(crate) fn new(threads: usize) -> Answer<Pool> {
         let threads = threads.max(1);
         let shared = Arc::new(Shared {
-            generation: AtomicU32::new(0),
-            arrived: AtomicUsize::new(0),
+            phase: AtomicU64::new(0),
+            arrived: AtomicU64::new(0),
             job: UnsafeCell::new(None),
             next: AtomicUsize::new(0),
             refusal: Refusal::default(),
@@ -142,8 +154,9 @@ impl Lead<'_> {
             let solo = shared.threads == 1 || task.solo(phase);
             if !solo {
                 shared.arrived.store(0, Ordering::Relaxed);
-                // SAFETY: no phase is open, so no worker reads `job`; the lifetime
-                // is erased only until the wait below, which the task outlives.
+                // SAFETY: no phase is open and nobody is in the last one, so no
+                // worker reads `job`; the lifetime is erased only until the phase
+                // is closed below, which the task outlives.
                 unsafe {
                     *shared.job.get() =
                         Some(Job { task: std::mem::transmute::<&dyn Task, *const dyn Task>(task), phase });
@@ -159,7 +172,7 @@ impl Lead<'_> {
             // SAFETY: passed on from the caller; earlier phases were waited for.
             let own = catch_unwind(AssertUnwindSafe(|| unsafe { task.run(phase, &mut crew) }));
             if !solo {
-                shared.wait_for_workers();
+                shared.close();
             }
             if own.is_err() || shared.panicked.swap(false, Ordering::AcqRel) {
                 shared.refusal.take();
@@ -176,16 +189,19 @@ impl Lead<'_> {
 impl Shared {
     /// Opens a phase (or lets workers see `stop`).
     fn open(&self) {
-        self.generation.fetch_add(1, Ordering::SeqCst);
+        let next = generation(self.phase.load(Ordering::Relaxed)) + 1;
+        self.phase.store(next << 32 | OPEN, Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
             let _awake = self.bed.lock().unwrap_or_else(PoisonError::into_inner);
             self.bell.notify_all();
         }
     }
 
-    fn wait_for_workers(&self) {
+    /// Lets no more workers join and waits for those that did.
+    fn close(&self) {
+        let joined = self.phase.fetch_and(!OPEN, Ordering::AcqRel) & JOINED;
         let mut spins = 0u32;
-        while self.arrived.load(Ordering::Acquire) < self.threads - 1 {
+        while self.arrived.load(Ordering::Acquire) < joined {
             spins += 1;
             if spins < SPINS {
                 std::hint::spin_loop();
@@ -195,12 +211,28 @@ impl Shared {
         }
     }
 
-    /// Waits until the generation is no longer `seen`.
-    fn wait_for_phase(&self, seen: u32) -> u32 {
+    /// Waits for a phase later than `seen` and joins it; answers its generation.
+    fn join(&self, mut seen: u64) -> u64 {
+        loop {
+            let phase = self.wait_for_phase(seen);
+            if phase & OPEN == 0 {
+                // Closed before this worker came: wait for the one after it.
+                seen = generation(phase);
+                continue;
+            }
+            let joined = self.phase.compare_exchange(phase, phase + 1, Ordering::AcqRel, Ordering::Relaxed);
+            if joined.is_ok() {
+                return generation(phase);
+            }
+        }
+    }
+
+    /// Waits until the generation is later than `seen`.
+    fn wait_for_phase(&self, seen: u64) -> u64 {
         for _ in 0..SPINS {
-            let generation = self.generation.load(Ordering::Acquire);
-            if generation != seen {
-                return generation;
+            let phase = self.phase.load(Ordering::Acquire);
+            if generation(phase) != seen {
+                return phase;
             }
             std::hint::spin_loop();
         }
@@ -208,23 +240,27 @@ impl Shared {
         // Both sides use sequential consistency: either `open` sees the sleeper,
         // or the sleeper sees the new generation.
         self.sleepers.fetch_add(1, Ordering::SeqCst);
-        while self.generation.load(Ordering::SeqCst) == seen {
+        let phase = loop {
+            let phase = self.phase.load(Ordering::SeqCst);
+            if generation(phase) != seen {
+                break phase;
+            }
             bed = self.bell.wait(bed).unwrap_or_else(PoisonError::into_inner);
-        }
+        };
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
-        self.generation.load(Ordering::Acquire)
+        phase
     }
 }
 
 fn work(shared: &Shared, arena: &Arena) {
     let mut seen = 0;
     loop {
-        seen = shared.wait_for_phase(seen);
+        seen = shared.join(seen);
         if shared.stop.load(Ordering::Acquire) {
             return;
         }
-        // SAFETY: the leader wrote `job` before it raised the generation and
-        // does not write it again before this worker has arrived.
+        // SAFETY: the leader wrote `job` before it opened the phase this worker
+        // joined, and does not write it again before this worker has arrived.
         if let Some(Job { task, phase }) = unsafe { *shared.job.get() } {
             let mut crew = Crew {
                 threads: shared.threads,
@@ -233,7 +269,7 @@ fn work(shared: &Shared, arena: &Arena) {
                 refusal: &shared.refusal,
             };
             // SAFETY: the leader keeps the task alive and its contract until all
-            // workers have arrived.
+            // workers that joined have arrived.
             let done = catch_unwind(AssertUnwindSafe(|| unsafe { (*task).run(phase, &mut crew) }));
             if done.is_err() {
                 shared.panicked.store(true, Ordering::Release);
@@ -246,7 +282,6 @@ fn work(shared: &Shared, arena: &Arena) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicU64;
 
     struct Count {
         items: usize,
