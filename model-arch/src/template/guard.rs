@@ -16,7 +16,7 @@
 
 /// The measuring filter for values in general.
 pub(super) const HELD: &str = "held";
-/// The measuring filter for values that are assigned to an attribute: a namespace must not come to hold itself.
+/// The measuring filter for values assigned to a namespace, which must not come to hold itself.
 pub(super) const HELD_INSIDE: &str = "held_inside";
 /// The filter for factors, which must be numbers or strings.
 pub(super) const FACTOR: &str = "factor";

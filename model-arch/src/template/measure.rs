@@ -5,15 +5,17 @@ use minijinja::{Error, ErrorKind, State};
 
 /// How deep lists and maps may be inside one another. Tool descriptions reach about fifteen.
 const MAX_DEPTH: usize = 96;
+/// How many namespaces one value may hold, counted as often as they occur: each can be filled after it was measured.
+const MAX_NAMESPACES: u32 = 64;
 
 /// Passes `value` on if what it holds, counted as often as it occurs, fits the budget; charges for it.
 pub(super) fn held(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
-    Meter { state, inside: false }.pass(value)
+    Meter { state, namespaces: Some(0) }.pass(value)
 }
 
-/// As [`held`], and refuses what could make a namespace hold itself.
+/// As [`held`], for values assigned to a namespace: they hold none, so that none comes to hold itself.
 pub(super) fn held_inside(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
-    Meter { state, inside: true }.pass(value)
+    Meter { state, namespaces: None }.pass(value)
 }
 
 /// Passes on what may stand beside `*`: all but lists and maps.
@@ -29,23 +31,23 @@ pub(super) fn factor(value: Value) -> Result<Value, Error> {
 
 /// `dict(…)`, measured.
 pub(super) fn dict(state: &State<'_, '_>, value: Option<Value>, more: Kwargs) -> Result<Value, Error> {
-    held_inside(state, minijinja::functions::dict(value, more)?)
+    held(state, minijinja::functions::dict(value, more)?)
 }
 
 /// `namespace(…)`, whose first values are measured as later ones are.
 pub(super) fn namespace(state: &State<'_, '_>, value: Option<Value>, more: Kwargs) -> Result<Value, Error> {
-    let first = held_inside(state, minijinja::functions::dict(value, more)?)?;
+    let first = held(state, minijinja::functions::dict(value, more)?)?;
     minijinja::functions::namespace(Some(first.into()))
 }
 
 struct Meter<'a, 'b, 'c> {
     state: &'a State<'b, 'c>,
-    /// Whether a namespace may not even be the value itself.
-    inside: bool,
+    /// How many namespaces were met; `None` where there may be none.
+    namespaces: Option<u32>,
 }
 
 impl Meter<'_, '_, '_> {
-    fn pass(&self, value: Value) -> Result<Value, Error> {
+    fn pass(mut self, value: Value) -> Result<Value, Error> {
         if value.kind() != ValueKind::Iterable {
             self.measure(&value, 0)?;
             return Ok(value);
@@ -59,19 +61,21 @@ impl Meter<'_, '_, '_> {
         Ok(Value::from(items))
     }
 
-    fn measure(&self, value: &Value, depth: usize) -> Result<(), Error> {
-        let namespace = value.as_object().is_some_and(|object| object.type_name().ends_with("::Namespace"));
-        if namespace && depth == 0 && !self.inside {
-            return Ok(());
-        }
-        let refused = |what: &str| Err(Error::new(ErrorKind::InvalidOperation, what.to_owned()));
-        match value.kind() {
-            _ if namespace => refused("a namespace cannot be put into another value"),
-            ValueKind::Plain if depth > 0 || self.inside => {
-                refused("a macro cannot be put into another value")
+    fn measure(&mut self, value: &Value, depth: usize) -> Result<(), Error> {
+        if value.as_object().is_some_and(|object| object.type_name().ends_with("::Namespace")) {
+            let count = self
+                .namespaces
+                .as_mut()
+                .ok_or_else(|| refusal("a namespace cannot be put into a namespace later"))?;
+            *count += 1;
+            if *count > MAX_NAMESPACES {
+                return Err(refusal("one value holds more than 64 namespaces"));
             }
+        }
+        match value.kind() {
+            ValueKind::Plain if depth > 0 => Err(refusal("a macro cannot be put into another value")),
             ValueKind::Seq | ValueKind::Map | ValueKind::Iterable if depth >= MAX_DEPTH => {
-                refused("lists and maps are nested more than 96 deep")
+                Err(refusal("lists and maps are nested more than 96 deep"))
             }
             ValueKind::Map => {
                 for key in value.try_iter()? {
@@ -92,6 +96,10 @@ impl Meter<'_, '_, '_> {
             _ => self.state.consume_fuel(1 + value.as_str().map_or(0, |text| text.len() as u64 / 64)),
         }
     }
+}
+
+fn refusal(what: &'static str) -> Error {
+    Error::new(ErrorKind::InvalidOperation, what)
 }
 
 /// A sink for text made from a value, paid for as it grows so that it cannot outgrow the budget first.

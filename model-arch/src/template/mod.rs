@@ -88,6 +88,8 @@ impl ChatTemplate {
         environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         environment.add_function("raise_exception", python::raise_exception);
         environment.add_filter("tojson", python::tojson);
+        environment.add_test("iterable", python::is_iterable);
+        environment.add_test("sequence", python::is_sequence);
         environment.add_filter(guard::HELD, measure::held);
         environment.add_filter(guard::HELD_INSIDE, measure::held_inside);
         environment.add_filter(guard::FACTOR, measure::factor);

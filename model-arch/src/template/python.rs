@@ -2,7 +2,7 @@
 
 use super::error::Raised;
 use super::measure::Metered;
-use minijinja::value::{Kwargs, Value};
+use minijinja::value::{Kwargs, Value, ValueKind};
 use minijinja::{Error, ErrorKind, State};
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
@@ -11,6 +11,17 @@ use std::io;
 /// `raise_exception(message)`: the template refuses the conversation.
 pub(super) fn raise_exception(message: String) -> Result<Value, Error> {
     Err(Error::new(ErrorKind::InvalidOperation, message.clone()).with_source(Raised(message)))
+}
+
+/// The test `iterable`: unlike for the engine, not of none.
+pub(super) fn is_iterable(value: &Value) -> bool {
+    use ValueKind::{Bytes, Iterable, Map, Seq, String, Undefined};
+    matches!(value.kind(), Seq | Map | Iterable | String | Bytes | Undefined)
+}
+
+/// The test `sequence`, which in Python also holds of text and maps.
+pub(super) fn is_sequence(value: &Value) -> bool {
+    matches!(value.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::String | ValueKind::Bytes)
 }
 
 /// The `tojson` filter as chat templates mean it: JSON as Python writes it, with spaces after `,` and `:` and without

@@ -171,6 +171,14 @@ fn python_habits() {
         "2",
     );
     check("{{ messages[0].content is string and messages is iterable and messages[0] is mapping }}", "True");
+    check(
+        "{% set m = namespace(role='x') %}{% set ms = [m] + messages %}{{ ms[0].role }}{{ namespace(m=m).m.role }}",
+        "xx",
+    );
+    check(
+        "{{ tools is iterable }}{{ 'a' is iterable }}{{ {} is sequence }}{{ 1 is iterable }}",
+        "FalseTrueTrueFalse",
+    );
     check("{{ '=' * 3 }}{{ messages | length * 2 + 1 }}{% set bar = '-' %}{{ bar * 2 }}", "===9--");
     check("{{ none }}{{ true }}{{ messages[0].get('x', 'd') }}{{ messages[0].missing }}", "NoneTrued");
     check("{% macro f(x) %}<{{ x }}>{% endmacro %}{{ f('a') ~ f(1) }}", "<a><1>");
@@ -248,6 +256,10 @@ fn hostile_templates_stop_within_their_budget() {
         "{}{{{{ x64 ~ '' }}}}",
         (0..64).map(|n| format!("{{% with x{} = (x{n}, x{n}) %}}", n + 1)).collect::<String>()
     ) + &"{% endwith %}".repeat(64);
+    let late = format!(
+        "{{% set n = namespace(x=0) %}}{{% set x = [n] %}}{}{{% set n.x = range(99999) %}}{{{{ x ~ '' }}}}",
+        "{% set x = [x, x] %}".repeat(18),
+    );
     let defaults = "{% set x = range(9999) | map('default', 1) | list %}{{ range(9999) | map('frob') }}\
                     {{ range(9999) | map(attribute='a', default=x) | string | length }}";
     for source in [
@@ -265,6 +277,7 @@ fn hostile_templates_stop_within_their_budget() {
         "{% set n = namespace() %}{% set n.x = [n] %}{{ n | tojson }}",
         "{% set n = namespace() %}{% set m = namespace(n=n) %}{% set n.m = m %}{{ n }}",
         "{% set n = namespace() %}{% set n.d = dict(n=n) %}{{ n }}",
+        &late,
         nested,
         doubling,
         listing,
