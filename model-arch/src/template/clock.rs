@@ -19,7 +19,7 @@ const MONTHS: [&str; 12] = [
 ];
 const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/// A moment on the calendar. The time zone is UTC: the host reads no zone files, and a server's own is rarely its user's.
+/// A moment on the calendar, in UTC: the host reads no zone files, and a server's own zone is rarely its user's.
 struct Civil {
     year: i64,
     /// 0 to 11.

@@ -14,6 +14,8 @@
 //! The same pass handles the marks `{% generation %}` and `{% endgeneration %}`, with which templates used in training
 //! enclose the model's own words: they add nothing to the text and become a condition that always holds.
 
+use super::tag::{Kind, Token, first_word, tokens};
+
 /// The measuring filter for values in general.
 pub(super) const HELD: &str = "held";
 /// The measuring filter for values assigned to a namespace, which must not come to hold itself.
@@ -69,108 +71,6 @@ pub(super) fn guarded(source: &str) -> Result<String, Unbounded> {
     }
     out.push_str(rest);
     Ok(out)
-}
-
-/// The first word of a tag.
-fn first_word(tag: &str) -> &str {
-    let inside = tag.get(2..).unwrap_or_default();
-    let inside = inside.trim_start_matches(['-', '+']).trim_start();
-    let end = inside.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(inside.len());
-    &inside[..end]
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    Word,
-    Number,
-    Text,
-    Open,
-    Close,
-    Operator,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Token<'t> {
-    kind: Kind,
-    text: &'t str,
-    start: usize,
-}
-
-impl Token<'_> {
-    fn end(&self) -> usize {
-        self.start + self.text.len()
-    }
-
-    fn is(&self, text: &str) -> bool {
-        self.text == text && self.kind != Kind::Text
-    }
-}
-
-/// The tokens of a tag that starts `source`, and the tag's length. A tag that does not end is left to the compiler.
-fn tokens<'t>(source: &'t str, close: &[u8; 2]) -> Option<(Vec<Token<'t>>, usize)> {
-    let bytes = source.as_bytes();
-    let mut out = Vec::new();
-    let mut depth = 0_usize;
-    let mut at = 2;
-    if matches!(bytes.get(at), Some(b'-' | b'+')) {
-        at += 1;
-    }
-    while let Some(&byte) = bytes.get(at) {
-        let ends = |from: usize| bytes.get(from..from + 2) == Some(&close[..]);
-        if depth == 0 && (ends(at) || (matches!(byte, b'-' | b'+') && ends(at + 1))) {
-            return Some((out, if ends(at) { at + 2 } else { at + 3 }));
-        }
-        let start = at;
-        let word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_' || !b.is_ascii();
-        let kind = match byte {
-            b'"' | b'\'' => {
-                at += 1;
-                while *bytes.get(at)? != byte {
-                    at += if bytes[at] == b'\\' { 2 } else { 1 };
-                }
-                at += 1;
-                Kind::Text
-            }
-            b'0'..=b'9' => {
-                at += bytes[at..].iter().take_while(|b| word(b)).count();
-                let fraction =
-                    bytes.get(at) == Some(&b'.') && bytes.get(at + 1).is_some_and(u8::is_ascii_digit);
-                if fraction {
-                    at += 1 + bytes[at + 1..].iter().take_while(|b| word(b)).count();
-                }
-                Kind::Number
-            }
-            _ if word(&byte) => {
-                at += bytes[at..].iter().take_while(|b| word(b)).count();
-                Kind::Word
-            }
-            b'(' | b'[' | b'{' => {
-                depth += 1;
-                at += 1;
-                Kind::Open
-            }
-            b')' | b']' | b'}' => {
-                depth = depth.saturating_sub(1);
-                at += 1;
-                Kind::Close
-            }
-            _ if byte.is_ascii_whitespace() => {
-                at += 1;
-                continue;
-            }
-            _ => {
-                at += if matches!(bytes.get(at..at + 2), Some(b"**" | b"//" | b"==" | b"!=" | b"<=" | b">="))
-                {
-                    2
-                } else {
-                    1
-                };
-                Kind::Operator
-            }
-        };
-        out.push(Token { kind, text: source.get(start..at)?, start });
-    }
-    None
 }
 
 /// A bracket that is open while a tag is read.

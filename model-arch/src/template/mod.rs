@@ -8,6 +8,7 @@
 mod error;
 mod message;
 mod clock;
+mod tag;
 mod guard;
 mod measure;
 mod python;
