@@ -117,8 +117,14 @@ impl Settings {
         let alignment = number("ALIGNMENT")?.unwrap_or(u64::from(plain.alignment));
         let alignment = u32::try_from(alignment)
             .ok()
-            .filter(|alignment| alignment.is_power_of_two() && *alignment <= 4096)
-            .ok_or_else(|| bad("ALIGNMENT", &alignment.to_string(), "a power of two up to 4096"))?;
+            .filter(|alignment| alignment.is_power_of_two() && *alignment <= 256)
+            .ok_or_else(|| {
+                bad(
+                    "ALIGNMENT",
+                    &alignment.to_string(),
+                    "a power of two up to 256, which is how sections of the step state are aligned",
+                )
+            })?;
         let memory = match number("MEMORY_MB")? {
             None => plain.memory,
             Some(megabytes) => megabytes

@@ -5,6 +5,7 @@ use cajeta_abi::{Access, ArgSpec, DtypeId, Fact, FormatId, Layout, LayoutId, Pro
 use cajeta_catalog::contract::{Operand, Role, operands};
 use cajeta_catalog::op::Op;
 use cajeta_catalog::quant::Format;
+use cajeta_catalog::state::SECTION_ALIGN;
 use cajeta_plugin_host::Device;
 
 use crate::case::own_layout;
@@ -122,6 +123,12 @@ fn check_step(row: &Row, step: &Step, op: Op, layouts: &[Layout]) -> Result<(), 
 }
 
 fn check_operand(op: Op, operand: &Operand, arg: &ArgSpec, layouts: &[Layout]) -> Result<(), String> {
+    if operand.role == Role::State && u64::from(arg.align) > SECTION_ALIGN {
+        return Err(format!(
+            "alignment {} asked of a section of the state, which has {SECTION_ALIGN}",
+            arg.align
+        ));
+    }
     if let Some(layout) = own_layout(layouts, arg.layout) {
         let fits = match operand.role {
             Role::Weight => layout.kind == LayoutKind::WEIGHT,

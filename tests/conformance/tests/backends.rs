@@ -65,7 +65,7 @@ fn the_cpu_backend_conforms() {
 #[test]
 fn awkward_devices_conform() {
     passes("reference", &[("LATENCY_US", "300"), ("ROWS", "all")], &["--cases", "2"]);
-    passes("reference", &[("ALIGNMENT", "4096"), ("LARGEST_BINDING", "65536")], &[]);
+    passes("reference", &[("ALIGNMENT", "64"), ("LARGEST_BINDING", "65536")], &[]);
     passes("reference", &[("MAP", "1"), ("IMPORT", "1"), ("MEMORY_MB", "64")], &["--cases", "2"]);
 }
 

@@ -14,7 +14,10 @@ pub(super) fn drafts(priority: i32) -> Vec<Draft> {
     for (regime, word) in REGIMES {
         for format in decodable() {
             let name = |stem: &str| format!("ref{stem}{}{word}", spelled(format));
-            drafts.push(expanded(name("MatMulExpanded"), regime, priority, format));
+            // A host should meet both layouts in one model: a mixed recipe's larger
+            // format is expanded first, the others are read in columns first.
+            let first = priority + i32::from(format == Format::Q6_K);
+            drafts.push(expanded(name("MatMulExpanded"), regime, first, format));
             drafts.push(columns(name("MatMulColumns"), regime, priority, format));
             drafts.push(add(name("MatMulAdd"), regime, priority, format));
             drafts.push(gated(name("GateUpSilu"), regime, priority, format, 0));
