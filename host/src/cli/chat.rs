@@ -66,7 +66,7 @@ pub(crate) fn run(flags: Flags) -> Outcome {
     let engine = load(&options.engine)?;
     let mut chat = Chat::new(engine, options);
     // Says now, rather than after the first line, that the model is not one to talk with.
-    chat_prompt(&chat.engine, &[Message::user("")])?;
+    chat.check()?;
     let mut lines = Lines::open()?;
     if lines.is_terminal() {
         let (model, backend) = (chat.engine.path().display(), chat.engine.backend().id());
@@ -147,32 +147,33 @@ impl Chat {
         self.messages.extend(self.options.system.as_deref().map(Message::system));
     }
 
-    /// Says something and shows the answer; whether that was stopped.
+    /// Whether the model has a template, and it takes the instructions.
+    fn check(&self) -> Outcome {
+        let mut trial = self.messages.clone();
+        trial.push(Message::user("x"));
+        chat_prompt(&self.engine, &trial).map(|_| ())
+    }
+
+    /// Says something and shows the answer; whether that was stopped. What does not fit the context is
+    /// taken back when somebody is there to be told.
     fn say(&mut self, text: &str, forgiving: bool) -> Outcome<bool> {
         self.messages.push(Message::user(text));
-        let answer = chat_prompt(&self.engine, &self.messages).and_then(|prompt| {
-            let Options { max_tokens, mut sampling, .. } = self.options;
-            // Turns draw apart, and the whole conversation is drawn alike from one seed.
-            sampling.seed = sampling.seed.wrapping_add(self.turns as u64);
-            let room = self.engine.ctx() as usize;
-            if prompt.len() > room {
-                let trained = self.engine.config().n_ctx_train;
-                let full = EngineError::PromptTooLong { tokens: prompt.len(), ctx: room as u32, trained };
-                return Err(Failure::Usage(format!("{full}; /reset begins anew")));
+        let prompt = chat_prompt(&self.engine, &self.messages)?;
+        let (tokens, ctx) = (prompt.len(), self.engine.ctx());
+        if tokens > ctx as usize {
+            let trained = self.engine.config().n_ctx_train;
+            let full = EngineError::PromptTooLong { tokens, ctx, trained };
+            if !forgiving {
+                return Err(full.into());
             }
-            generate(&mut self.engine, &prompt, max_tokens, &sampling, true)
-        });
-        let answer = match answer {
-            Ok(answer) => answer,
-            // A person can go on from here; for a program the rest would follow from a missing turn.
-            Err(Failure::Usage(sentence)) if forgiving => {
-                self.messages.pop();
-                output::note(&format!("cajeta: {sentence}"));
-                return Ok(false);
-            }
-            Err(Failure::Usage(sentence)) => return Err(Failure::Work(sentence)),
-            Err(failure) => return Err(failure),
-        };
+            self.messages.pop();
+            output::note(&format!("cajeta: {full}; or begin anew with /reset"));
+            return Ok(false);
+        }
+        let Options { max_tokens, mut sampling, .. } = self.options;
+        // Turns draw apart, and the whole conversation is drawn alike from one seed.
+        sampling.seed = sampling.seed.wrapping_add(self.turns as u64);
+        let answer = generate(&mut self.engine, &prompt, max_tokens, &sampling, true)?;
         self.turns += 1;
         self.answered.0 += answer.generation.timings.decode_tokens;
         self.answered.1 += answer.generation.timings.decode;
@@ -196,10 +197,8 @@ impl Chat {
             ("system", text) => {
                 let before = self.options.system.replace(text.to_owned());
                 self.reset();
-                let mut trial = self.messages.clone();
-                trial.push(Message::user("x"));
                 // Some templates refuse instructions; then what was before stays.
-                if let Err(Failure::Work(sentence)) = chat_prompt(&self.engine, &trial) {
+                if let Err(Failure::Work(sentence)) = self.check() {
                     self.options.system = before;
                     self.reset();
                     output::note(&format!("cajeta: {sentence}"));

@@ -43,17 +43,18 @@ pub(crate) fn run(flags: Flags) -> Outcome {
     } else {
         output::line(&report.to_string())?;
     }
+    let name = report.backend.as_str();
+    if let (Some(filter), true) = (&suite.filter, report.rows.is_empty()) {
+        return Err(Failure::work(format!("no row of backend `{name}` has {filter:?} in its name")));
+    }
     if report.passed() {
         return Ok(());
     }
-    let name = report.backend.as_str();
     Err(match (report.failures().count(), report.failures().next()) {
         (1, Some((row, why))) => Failure::work(format!("backend `{name}` failed a check: {row}: {why}")),
         (count, Some((row, why))) => {
             Failure::work(format!("backend `{name}` failed {count} checks, the first {row}: {why}"))
         }
-        (_, None) => {
-            Failure::work(format!("nothing of backend `{name}` was checked; does --filter name a row?"))
-        }
+        (_, None) => Failure::work(format!("nothing of backend `{name}` could be checked on this device")),
     })
 }

@@ -1,5 +1,6 @@
 //! How a command ends when it does not succeed, and what the shell is told.
 
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 
@@ -51,7 +52,8 @@ impl<E: std::error::Error> From<E> for Failure {
 pub(crate) fn report(outcome: Outcome) -> ExitCode {
     let Err(failure) = outcome else { return ExitCode::SUCCESS };
     if let Failure::Usage(sentence) | Failure::Work(sentence) = &failure {
-        super::output::note(&format!("cajeta: {}", one_sentence(sentence)));
+        // When even this cannot be written, the exit status says it alone.
+        let _ = writeln!(std::io::stderr().lock(), "cajeta: {}", one_sentence(sentence));
     }
     ExitCode::from(failure.code())
 }

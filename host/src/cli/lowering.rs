@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cajeta::engine::{DEFAULT_CONTEXT, DeviceRegistry, EngineError};
+use cajeta::engine::{DEFAULT_CONTEXT, DeviceRegistry};
 use cajeta::kv::KvPool;
 use cajeta::lower::{self, LowerError, Program, Segment, Sizes, WeightKey};
 use cajeta::route::Registry;
@@ -76,7 +76,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// Bytes of device memory: weights that cannot stay in the file's own pages, cache, work space.
-    pub(crate) fn bytes(&self) -> Result<[u64; 3], EngineError> {
+    pub(crate) fn bytes(&self) -> Outcome<[u64; 3]> {
         let in_place = self.registry.supports(Capability::IMPORT);
         let mut weights = 0u64;
         for key in self.wanted.iter().filter(|key| !(in_place && key.is_file())) {

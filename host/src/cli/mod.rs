@@ -26,8 +26,8 @@ mod lowering;
 mod contents;
 pub(crate) mod inspect;
 pub(crate) mod devices;
-pub(crate) mod backends;
 mod check;
+pub(crate) mod backends;
 pub(crate) mod kernels;
 pub(crate) mod synth;
 
@@ -38,12 +38,12 @@ use failure::{Failure, Outcome};
 
 const EXAMPLES: &str = "\
 Examples:
-  cajeta run model.gguf -p \"Why is the sky blue?\"          answer with the model's chat template
-  cajeta run model.gguf -p \"Once upon a time\" --raw -n 64  continue a text as it is
-  cajeta run model.gguf -f prompt.txt --temp 0 --json      greedy; ids, text and timings as JSON
-  cajeta chat model.gguf                                   talk; Ctrl-C stops the answer, Ctrl-D leaves
-  cajeta inspect model.gguf                                what a file holds, and whether it runs here
-  cajeta backends --explain                                which backends were found, and why not the rest
+  cajeta run model.gguf -p \"Why is the sky blue?\"    answer with the model's chat template
+  cajeta run model.gguf -p \"Once upon\" --raw -n 64   continue a text as it is
+  cajeta run model.gguf -f ask.txt --temp 0 --json   greedy; ids, text and timings as JSON
+  cajeta chat model.gguf                             talk; Ctrl-C stops an answer
+  cajeta inspect model.gguf                          what a file holds, and does it run here
+  cajeta backends --explain                          every backend, used or not, and why
 
 Environment:
   CAJETA_XPU_BACKEND        use only these backends, comma-separated

@@ -1,0 +1,14 @@
+//! The program as its users meet it: the real binary, real plugins, a real (tiny) model.
+
+mod program;
+mod usage;
+mod tokens;
+mod damaged;
+mod inspect;
+mod backends;
+mod selection;
+mod run;
+mod interrupt;
+mod chat;
+mod score;
+mod synth;
