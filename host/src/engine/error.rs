@@ -8,6 +8,7 @@ use cajeta_model_arch::tokenizer::TokenizerError;
 use cajeta_plugin_host::{DeviceError, SelectError};
 use thiserror::Error;
 
+use crate::kv::KvPoolError;
 use crate::lower::LowerError;
 
 /// A failed load or step.
@@ -30,6 +31,8 @@ pub enum EngineError {
     Device(#[from] DeviceError),
     #[error(transparent)]
     Lower(#[from] LowerError),
+    #[error(transparent)]
+    KvPool(#[from] KvPoolError),
     #[error(
         "the model needs {wanted} of device memory ({weights} weights, {kv} K/V cache at context {ctx}, {work} work space) and `{device}` has {free} free; lower --ctx or choose a smaller quantization"
     )]

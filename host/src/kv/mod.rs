@@ -4,4 +4,4 @@ mod blocks;
 mod pool;
 
 pub use blocks::{BlockPool, BlockTable};
-pub use pool::KvPool;
+pub use pool::{KvPool, KvPoolError};

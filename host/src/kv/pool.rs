@@ -3,9 +3,28 @@
 use cajeta_abi::{Fact, MemoryKind};
 use cajeta_catalog::kv::block_bytes;
 use cajeta_model_arch::plan::{Half, KvShape};
-use cajeta_plugin_host::{BufferSpan, Device};
+use cajeta_plugin_host::{BufferSpan, Device, DeviceError};
+use thiserror::Error;
 
-use crate::engine::EngineError;
+/// Why the planes could not be had.
+#[derive(Debug, Error)]
+pub enum KvPoolError {
+    /// One plane is larger than anything the device binds.
+    #[error(
+        "a K/V plane takes {bytes} bytes and the largest buffer `{device}` binds has {limit}; lower --ctx"
+    )]
+    LargestBinding {
+        /// Bytes of one plane.
+        bytes: u64,
+        /// Bytes of the largest binding.
+        limit: u64,
+        /// The device's name.
+        device: String,
+    },
+    /// An allocation failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}
 
 /// The planes of every layer.
 pub struct KvPool {
@@ -19,24 +38,22 @@ impl KvPool {
     }
 
     /// Allocates the planes of `n_blocks` blocks.
+    ///
+    /// # Errors
+    /// A plane is larger than the device binds, or the device has no memory for it.
     pub fn new(
         device: &Device,
         shapes: &[KvShape],
         n_blocks: u32,
         poison: bool,
-    ) -> Result<KvPool, EngineError> {
+    ) -> Result<KvPool, KvPoolError> {
         let limit = device.facts().get(Fact::LARGEST_BINDING).unwrap_or(u64::MAX);
         let mut planes = Vec::with_capacity(shapes.len());
         for shape in shapes {
             let bytes = plane_bytes(shape, n_blocks);
             if bytes > limit {
-                return Err(EngineError::LargestBinding {
-                    what: "a K/V plane".into(),
-                    bytes,
-                    limit,
-                    device: device.facts().name.to_string(),
-                    remedy: "lower --ctx",
-                });
+                let device = device.facts().name.to_string();
+                return Err(KvPoolError::LargestBinding { bytes, limit, device });
             }
             let plane = || device.alloc(bytes, MemoryKind::DEVICE, poison).map(|buffer| buffer.whole());
             planes.push([plane()?, plane()?]);
