@@ -16,7 +16,10 @@ use crate::random::Random;
 /// Attempts before a row counts as one that no small problem satisfies.
 const ATTEMPTS: u32 = 4000;
 /// Most products one case takes, so that a suite ends in seconds.
-const WORK_MAX: u64 = 1 << 23;
+const WORK_MAX: u64 = 1 << 24;
+
+/// Most elements of one weight or table.
+const ELEMENTS_MAX: u64 = 5 << 20;
 
 /// A drawn launch.
 #[derive(Clone, Debug)]
@@ -82,7 +85,13 @@ pub(crate) fn draw(row: &Row, case: u32, given: Given, random: &mut Random) -> O
         let admitted =
             row.shape_gates.iter().all(|gate| admits(gate, subject(main_op, &problem, block, gate.subject)));
         let work = problem.m.saturating_mul(problem.n.max(1)).saturating_mul(problem.k.max(1));
-        if admitted && work <= WORK_MAX * if main_op == Op::Attention { 8 } else { 1 } {
+        let elements = problem.n.max(1).saturating_mul(problem.k.max(1));
+        let light = match main_op {
+            // Its K is a context, not a width.
+            Op::Attention => work <= WORK_MAX * 4,
+            _ => work <= WORK_MAX && elements <= ELEMENTS_MAX,
+        };
+        if admitted && light {
             return Some(Drawn { ops, problem, attrs, scalars });
         }
     }
@@ -165,13 +174,16 @@ fn sizes(
     let m = given
         .m
         .unwrap_or_else(|| if case == 0 { values(row, Subject::M, &[1])[0] } else { pick(Subject::M, rows) });
-    let n_usual: &[u64] = if case == 0 { &[1] } else { &[1, 2, 3, 5, 7, 16, 31, 33, 64, 96, 130, 256, 512] };
+    let n_usual: &[u64] =
+        if case == 0 { &[1] } else { &[1, 2, 3, 5, 7, 16, 31, 33, 64, 96, 130, 256, 512, 16_385, 70_001] };
     let k_usual = if case == 0 {
         vec![block]
     } else if block == 1 {
-        vec![1, 2, 3, 7, 32, 33, 64, 100, 256, 257, 768]
+        vec![1, 2, 3, 7, 32, 33, 64, 100, 256, 257, 768, 4096, 11_009]
     } else {
-        [1, 2, 3, 5, 8].map(|blocks| blocks * block).to_vec()
+        [1, 2, 3, 5, 8, 4096_u64.div_ceil(block), 14_336_u64.div_ceil(block)]
+            .map(|blocks| blocks * block)
+            .to_vec()
     };
     let width = |heads_of: u32| u64::from(heads_of) * u64::from(heads.head_dim);
     let asked = attrs.get(row.problem_step as usize).copied().unwrap_or(0);
@@ -184,7 +196,7 @@ fn sizes(
         }
         Op::RopeAppend => (width(heads.n_head), width(heads.n_head_kv), 1),
         Op::Attention => {
-            (width(heads.n_head), pick(Subject::K, &[m, 5, 16, 17, 48, 100, 256, 301]).max(m), 1)
+            (width(heads.n_head), pick(Subject::K, &[m, 5, 16, 17, 48, 100, 256, 301, 1040, 2100]).max(m), 1)
         }
         Op::Argmax | Op::Sample => (pick(Subject::N, &[1, 2, 31, 255, 256, 257, 1000, 5003]), 0, 0),
         Op::Advance => (0, 0, 0),

@@ -2,8 +2,8 @@
 //!
 //! Every output element has a unit: the size against which rounding of the
 //! row's arithmetic class is measured. For a product it is the norm of the
-//! weight row times the root mean square of the activations, so that a result
-//! that cancels is not held to its own small size. Units travel through the
+//! weight row times the root mean square of the activations, plus the result
+//! itself, so that one that cancels is not held to its own small size. Units travel through the
 //! steps of a fusion as errors would. An element may be off by its unit times
 //! the class's [`share`], plus a fixed part where the contract itself rounds.
 
@@ -198,11 +198,11 @@ fn matmul_unit(of: &Operands<'_>, out: &[f32]) -> Unit {
         _ => 0.0,
     };
     let mut scaled = Vec::with_capacity(out.len());
-    for (x, carried) in x.chunks(width).zip(carried.chunks(width)) {
+    for ((x, carried), out) in x.chunks(width).zip(carried.chunks(width)).zip(out.chunks(outputs)) {
         let size = rms(x) + rms(carried);
-        scaled.extend((0..outputs).map(|n| {
+        scaled.extend(out.iter().enumerate().map(|(n, out)| {
             let norm = norms.get(n).copied().unwrap_or(0.0);
-            size * norm + bias.get(n).copied().unwrap_or(0.0).abs() + cap
+            size * norm + out.abs() + bias.get(n).copied().unwrap_or(0.0).abs() + cap
         }));
     }
     Unit { fixed: vec![0.0; scaled.len()], scaled }

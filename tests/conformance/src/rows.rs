@@ -1,11 +1,12 @@
 //! Every claimed row on fuzzed problems.
 
+use cajeta_abi::layout::LayoutKind;
 use cajeta_abi::{Fact, Row};
 use cajeta_catalog::op::Op;
 use cajeta_catalog::oracle::shapes::row_ops;
 use cajeta_plugin_host::{Device, Queue};
 
-use crate::case::Case;
+use crate::case::{Case, own_layout};
 use crate::compare;
 use crate::draw::{self, Given};
 use crate::execute::{self, Failure};
@@ -126,6 +127,14 @@ pub(crate) fn plan_row(
             return Err(Failure::Unsupported("another row makes the same layout and comes first".to_owned()));
         }
         return Ok(plan);
+    }
+    let own_kv = |arg: &cajeta_abi::ArgSpec| {
+        own_layout(device.backend().layouts(), arg.layout).is_some_and(|layout| layout.kind == LayoutKind::KV)
+    };
+    if row.args.iter().any(own_kv) {
+        return Err(Failure::Unsupported(
+            "K/V blocks in a layout of the plugin are not run by this suite".to_owned(),
+        ));
     }
     let drawn = draw::draw(row, case, Given::default(), random)
         .ok_or_else(|| Failure::Failed("no problem of a testable size satisfies its gates".to_owned()))?;

@@ -38,6 +38,21 @@ pub struct ReferenceQueue {
 }
 
 impl ReferenceDevice {
+    /// A device with these habits, whatever the environment says.
+    ///
+    /// # Errors
+    /// The host does not give it a thread.
+    pub fn with(settings: Settings) -> Answer<ReferenceDevice> {
+        let (commands, inbox) = mpsc::channel();
+        let habits = settings.clone();
+        let worker = std::thread::Builder::new()
+            .name("cajeta-reference".to_owned())
+            .spawn(move || worker::work(&inbox, &habits))
+            .map_err(|error| Fault::unavailable(format!("the working thread did not start: {error}")))?;
+        let pool = Arc::new(Pool::new(settings.memory));
+        Ok(ReferenceDevice { settings, pool, commands: Some(commands), worker: Some(worker) })
+    }
+
     fn send(&self, queue: &mut ReferenceQueue, task: Task) -> Answer<Ticket> {
         queue.timeline.check_alive()?;
         let ticket = queue.last + 1;
@@ -60,15 +75,7 @@ impl Device for ReferenceDevice {
         if index != 0 {
             return Err(Fault::invalid(format!("device {index} does not exist: there is one, 0")));
         }
-        let settings = Settings::read()?;
-        let (commands, inbox) = mpsc::channel();
-        let habits = settings.clone();
-        let worker = std::thread::Builder::new()
-            .name("cajeta-reference".to_owned())
-            .spawn(move || worker::work(&inbox, &habits))
-            .map_err(|error| Fault::unavailable(format!("the working thread did not start: {error}")))?;
-        let pool = Arc::new(Pool::new(settings.memory));
-        Ok(ReferenceDevice { settings, pool, commands: Some(commands), worker: Some(worker) })
+        ReferenceDevice::with(Settings::read()?)
     }
 
     fn mem_info(&self) -> Answer<MemInfo> {
@@ -178,3 +185,6 @@ impl Drop for ReferenceQueue {
         self.timeline.drain(self.last);
     }
 }
+
+#[cfg(test)]
+mod tests;
