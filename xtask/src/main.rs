@@ -9,6 +9,7 @@ mod demo;
 mod tally;
 mod libtest;
 mod nextest;
+mod scope;
 mod test;
 mod tidy;
 

@@ -7,41 +7,39 @@ use crate::libtest;
 use crate::model;
 use crate::nextest;
 use crate::process;
+use crate::scope::Scope;
 use crate::tally::Tally;
 use crate::tidy;
 use crate::workspace::Workspace;
 
 /// Targets that the build step and the test step name alike, so that each crate compiles once.
-const TARGETS: [&str; 4] = ["--workspace", "--lib", "--bins", "--tests"];
+const TARGETS: [&str; 3] = ["--lib", "--bins", "--tests"];
 
 /// Every test, doc test and check.
 pub(crate) fn everything(workspace: &Workspace) -> Outcome<()> {
     let mut tally = Tally::default();
     let environment = Environment::prepare(workspace, &mut tally);
-    build(workspace)?;
-    run_tests(workspace, &environment, None, &mut tally)?;
-    run_doc_tests(workspace, &environment, &mut tally)?;
+    let scope = Scope::of_machine(workspace, &mut tally);
+    build(workspace, &scope)?;
+    run_tests(workspace, &scope, &environment, None, &mut tally)?;
+    run_doc_tests(workspace, &scope, &environment, &mut tally)?;
     heading("tidy");
     tally.add(tidy::check(workspace)?);
     heading("format, lints, licences");
-    check_tool(workspace, "format", "fmt", &["--all", "--check"], &mut tally);
-    check_tool(
-        workspace,
-        "lints",
-        "clippy",
-        &["--workspace", "--all-targets", "--", "--deny", "warnings"],
-        &mut tally,
-    );
-    check_tool(
-        workspace,
-        "licences and sources",
-        "deny",
-        &["check", "--hide-inclusion-graph", "bans", "licenses", "sources"],
-        &mut tally,
-    );
+    let mut format = workspace.cargo(&["fmt"]);
+    format.args(["--all", "--check"]);
+    check_tool(workspace, "format", "fmt", format, &mut tally);
+    let mut lints = workspace.cargo(&["clippy"]);
+    scope.apply(&mut lints);
+    lints.args(["--all-targets", "--", "--deny", "warnings"]);
+    check_tool(workspace, "lints", "clippy", lints, &mut tally);
+    let mut licences = workspace.cargo(&["deny", "check", "--hide-inclusion-graph"]);
+    licences.args(["bans", "licenses", "sources"]);
+    check_tool(workspace, "licences and sources", "deny", licences, &mut tally);
     // Fetching apart from checking tells an unreachable database from a known defect.
     if process::answers(workspace.cargo(&["deny", "fetch", "db"])) {
-        check_tool(workspace, "advisories", "deny", &["check", "advisories"], &mut tally);
+        let advisories = workspace.cargo(&["deny", "check", "advisories"]);
+        check_tool(workspace, "advisories", "deny", advisories, &mut tally);
     } else {
         tally.skip("advisories", "needs `cargo deny` and its advisory database");
     }
@@ -52,9 +50,11 @@ pub(crate) fn everything(workspace: &Workspace) -> Outcome<()> {
 pub(crate) fn matching(workspace: &Workspace, filter: &str) -> Outcome<()> {
     let mut tally = Tally::default();
     let environment = Environment::prepare(workspace, &mut tally);
-    build(workspace)?;
-    run_tests(workspace, &environment, Some(filter), &mut tally)?;
-    if tally == Tally::default() {
+    let scope = Scope::of_machine(workspace, &mut tally);
+    build(workspace, &scope)?;
+    let skipped_before = tally.skipped.len();
+    run_tests(workspace, &scope, &environment, Some(filter), &mut tally)?;
+    if tally.passed + tally.failed.len() + tally.skipped.len() == skipped_before {
         return Err(Failure::work(format!(
             "no test has `{filter}` in its name; `cargo xtask test --list` shows all"
         )));
@@ -65,6 +65,7 @@ pub(crate) fn matching(workspace: &Workspace, filter: &str) -> Outcome<()> {
 /// Names of all tests.
 pub(crate) fn list(workspace: &Workspace) -> Outcome<()> {
     let mut listing = workspace.cargo(&["test"]);
+    Scope::of_machine(workspace, &mut Tally::default()).apply(&mut listing);
     listing.args(TARGETS).args(["--", "--list", "--format", "terse"]);
     process::run(listing)
 }
@@ -115,25 +116,28 @@ impl Environment {
 
 /// Builds binaries and plugin libraries: tests open plugins as files, which no dependency says.
 /// The plugins that misbehave are examples, which the test step does not build.
-fn build(workspace: &Workspace) -> Outcome<()> {
+fn build(workspace: &Workspace, scope: &Scope) -> Outcome<()> {
     heading("build");
     let mut build = workspace.cargo(&["build"]);
+    scope.apply(&mut build);
     build.args(TARGETS).arg("--examples");
     process::run(build)
 }
 
 fn run_tests(
     workspace: &Workspace,
+    scope: &Scope,
     environment: &Environment,
     filter: Option<&str>,
     tally: &mut Tally,
 ) -> Outcome<()> {
     heading("tests");
     if process::answers(workspace.cargo(&["nextest", "--version"])) {
-        run_nextest(workspace, environment, filter, tally)
+        run_nextest(workspace, scope, environment, filter, tally)
     } else {
         eprintln!("cargo-nextest is not installed; `cargo test` runs the same tests");
         let mut command = workspace.cargo(&["test", "--no-fail-fast"]);
+        scope.apply(&mut command);
         command.args(TARGETS).args(filter).args(["--", "--show-output"]);
         run_libtest(command, "cargo test", environment, tally)
     }
@@ -141,6 +145,7 @@ fn run_tests(
 
 fn run_nextest(
     workspace: &Workspace,
+    scope: &Scope,
     environment: &Environment,
     filter: Option<&str>,
     tally: &mut Tally,
@@ -148,6 +153,7 @@ fn run_nextest(
     let report = workspace.target().join("nextest/default/junit.xml");
     let _ = std::fs::remove_file(&report);
     let mut command = workspace.cargo(&["nextest", "run", "--no-fail-fast", "--no-tests", "pass"]);
+    scope.apply(&mut command);
     command.args(TARGETS).args(filter);
     environment.apply(&mut command);
     let ended = process::run(command);
@@ -163,9 +169,15 @@ fn run_nextest(
     Ok(())
 }
 
-fn run_doc_tests(workspace: &Workspace, environment: &Environment, tally: &mut Tally) -> Outcome<()> {
+fn run_doc_tests(
+    workspace: &Workspace,
+    scope: &Scope,
+    environment: &Environment,
+    tally: &mut Tally,
+) -> Outcome<()> {
     heading("doc tests");
-    let command = workspace.cargo(&["test", "--workspace", "--doc", "--no-fail-fast"]);
+    let mut command = workspace.cargo(&["test", "--doc", "--no-fail-fast"]);
+    scope.apply(&mut command);
     run_libtest(command, "doc tests", environment, tally)
 }
 
@@ -191,14 +203,11 @@ fn run_libtest(
     Ok(())
 }
 
-/// Runs a cargo tool as one check, or skips it by name where it is not installed.
-fn check_tool(workspace: &Workspace, name: &str, tool: &str, arguments: &[&str], tally: &mut Tally) {
-    if !process::answers(workspace.cargo(&[tool, "--version"])) {
+/// Runs a command of a cargo tool as one check, or skips it by name where the tool is not installed.
+fn check_tool(workspace: &Workspace, name: &str, tool: &str, command: Command, tally: &mut Tally) {
+    if process::answers(workspace.cargo(&[tool, "--version"])) {
+        tally.check(name, process::run(command).is_ok());
+    } else {
         tally.skip(name, &format!("`cargo {tool}` is not installed"));
-        return;
     }
-    let mut command = workspace.cargo(&[tool]);
-    command.args(arguments);
-    let held = process::run(command);
-    tally.check(name, held.is_ok());
 }
