@@ -48,6 +48,14 @@ pub(crate) fn alignment(facts: &DeviceFacts) -> u64 {
     facts.get(Fact::BUFFER_ALIGNMENT).filter(|align| align.is_power_of_two()).unwrap_or(1).max(16)
 }
 
+/// Bytes a buffer of a case may have on a device.
+pub(crate) fn largest_buffer(facts: &DeviceFacts) -> u64 {
+    let limits = [Fact::LARGEST_BINDING, Fact::LARGEST_ALLOCATION];
+    let limit = limits.into_iter().filter_map(|fact| facts.get(fact)).min().unwrap_or(u64::MAX);
+    // A buffer of the suite has canaries around it.
+    if limit == u64::MAX { limit } else { limit.saturating_sub(TAIL + 2 * alignment(facts)) }
+}
+
 impl Prepared {
     /// Allocates and prepares. `split_high` asks for the most parts a row splits in.
     pub(crate) fn new(device: &Device, plan: &Plan, split_high: bool) -> Result<Prepared, Failure> {

@@ -1,7 +1,7 @@
 //! Every claimed row on fuzzed problems.
 
+use cajeta_abi::Row;
 use cajeta_abi::layout::LayoutKind;
-use cajeta_abi::{Fact, Row};
 use cajeta_catalog::op::Op;
 use cajeta_catalog::oracle::shapes::row_ops;
 use cajeta_plugin_host::{Device, Queue};
@@ -101,8 +101,7 @@ fn plan_that_fits(
     case: u32,
     random: &mut Random,
 ) -> Result<Plan, Failure> {
-    let limits = [Fact::LARGEST_BINDING, Fact::LARGEST_ALLOCATION];
-    let limit = limits.iter().filter_map(|&fact| device.facts().get(fact)).min().unwrap_or(u64::MAX);
+    let limit = execute::largest_buffer(device.facts());
     for _ in 0..60 {
         let plan = plan_row(device, index, row, case, random)?;
         if plan.buffers.iter().all(|buffer| buffer.len <= limit) {

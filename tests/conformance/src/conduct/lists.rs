@@ -11,7 +11,7 @@ use super::broken;
 use crate::case::{Case, refill};
 use crate::compare;
 use crate::draw::{self, Given};
-use crate::execute::{Failure, Prepared};
+use crate::execute::{Failure, Prepared, largest_buffer};
 use crate::plan::{self, Plan, Wanted};
 use crate::random::Random;
 
@@ -21,12 +21,20 @@ const SUBJECTS: [Op; 5] = [Op::Norm, Op::Add, Op::Glu, Op::Copy, Op::Matmul];
 /// A case of a simple row.
 pub(super) fn subject(device: &Device, random: &mut Random) -> Result<Case, Failure> {
     let rows = device.backend().rows();
+    let limit = largest_buffer(device.facts());
     for op in SUBJECTS {
         for (index, row) in rows.iter().enumerate().filter(|(_, row)| row_ops(row) == Ok(vec![op])) {
-            let able = row.needs.iter().all(|need| device.supports(need.capability) == Ok(true));
-            let Some(drawn) = draw::draw(row, 2, Given::default(), random).filter(|_| able) else { continue };
-            if let Ok(case) = Case::new(index, row, device.backend().layouts(), drawn, &[], random) {
-                return Ok(case);
+            if row.needs.iter().any(|need| device.supports(need.capability) != Ok(true)) {
+                continue;
+            }
+            for _ in 0..40 {
+                let Some(drawn) = draw::draw(row, 2, Given::default(), random) else { break };
+                let case = Case::new(index, row, device.backend().layouts(), drawn, &[], random);
+                if let Ok(case) = case
+                    && case.slots.iter().all(|slot| slot.bytes.len() as u64 <= limit)
+                {
+                    return Ok(case);
+                }
             }
         }
     }
