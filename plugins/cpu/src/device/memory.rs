@@ -11,8 +11,11 @@ use crate::task::ARENA;
 
 /// Alignment of every allocation: a cache line, and a full vector.
 const LINE: usize = 64;
-/// Allocations from here on ask for huge pages.
-const HUGE: usize = 2 << 20;
+/// Allocations from here on ask for huge pages. Smaller ones (a K or V plane)
+/// would pay for clearing whole huge pages at their first touch.
+const HUGE: usize = 64 << 20;
+/// Size, and alignment, of a huge page.
+const HUGE_PAGE: usize = 2 << 20;
 
 /// A buffer: memory of our own, or pages of the host.
 pub struct Buffer {
@@ -38,7 +41,7 @@ impl Buffer {
         }
         let layout = usize::try_from(bytes)
             .ok()
-            .and_then(|len| Layout::from_size_align(len, if len >= HUGE { HUGE } else { LINE }).ok())
+            .and_then(|len| Layout::from_size_align(len, if len >= HUGE { HUGE_PAGE } else { LINE }).ok())
             .ok_or_else(|| {
                 Fault::out_of_memory(format!("{bytes} bytes are more than an address space holds"))
             })?;
@@ -125,7 +128,7 @@ fn reserve(layout: Layout) -> Answer<NonNull<u8>> {
     })?;
     #[cfg(target_os = "linux")]
     if layout.size() >= HUGE {
-        // SAFETY: the range is our own fresh allocation, aligned to `HUGE`; the
+        // SAFETY: the range is our own fresh allocation, aligned to a huge page; the
         // advice changes no content, and its failure changes nothing.
         unsafe { libc::madvise(start.as_ptr().cast(), layout.size(), libc::MADV_HUGEPAGE) };
     }
