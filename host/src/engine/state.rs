@@ -74,7 +74,7 @@ impl StepBuffer {
     }
 
     /// Brings the sequence's block table up to date; only what differs travels.
-    pub fn write_blocks(&mut self, queue: &mut Queue, blocks: &[u32]) -> Result<(), EngineError> {
+    pub(super) fn write_blocks(&mut self, queue: &mut Queue, blocks: &[u32]) -> Result<(), EngineError> {
         let same = self.blocks.iter().zip(blocks).take_while(|(device, now)| device == now).count();
         let new = &blocks[same..];
         if new.is_empty() {

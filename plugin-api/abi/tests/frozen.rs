@@ -18,8 +18,10 @@ const SEED: u64 = 0xcbf2_9ce4_8422_2325;
 
 fn record() -> String {
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut files: Vec<_> =
-        std::fs::read_dir(crate_dir.join("src")).expect("src").map(|entry| entry.expect("entry").path()).collect();
+    let mut files: Vec<_> = std::fs::read_dir(crate_dir.join("src"))
+        .expect("src")
+        .map(|entry| entry.expect("entry").path())
+        .collect();
     files.sort();
     let types = files.iter().fold(SEED, |hash, file| digest(hash, &std::fs::read(file).expect("readable")));
     let text = digest(SEED, &std::fs::read(crate_dir.join("../ABI.md")).expect("ABI.md"));
