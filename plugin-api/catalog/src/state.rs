@@ -123,7 +123,8 @@ pub struct StepLayout {
 }
 
 impl StepLayout {
-    /// Bytes a section holds, without padding.
+    /// Bytes a section holds, without padding. Maxima that no memory could hold saturate: they come from
+    /// a launch, and its buffers are then too short for it.
     pub const fn section_bytes(&self, section: Section) -> u64 {
         let rows = self.max_rows as u64 * 4;
         let seqs = self.max_seqs as u64 * 4;
@@ -132,7 +133,7 @@ impl StepLayout {
             Section::Tokens | Section::Positions | Section::RowSeq | Section::OutRows => rows,
             Section::SeqStart => seqs + 4,
             Section::KvLen | Section::Sampled => seqs,
-            Section::BlockTables => seqs * self.max_blocks as u64,
+            Section::BlockTables => seqs.saturating_mul(self.max_blocks as u64),
             Section::Sampling => self.max_seqs as u64 * size_of::<SampleParams>() as u64,
             Section::Ring => seqs * RING_TOKENS as u64,
         }
@@ -144,22 +145,33 @@ impl StepLayout {
         for earlier in Section::ALL {
             let len = self.section_bytes(earlier);
             if earlier == section {
-                return start..start + len;
+                return start..start.saturating_add(len);
             }
-            start += len.next_multiple_of(SECTION_ALIGN);
+            start = start.saturating_add(padded(len));
         }
         start..start
     }
 
     /// Bytes of the whole state.
     pub fn total_bytes(&self) -> u64 {
-        Section::ALL.iter().map(|&section| self.section_bytes(section).next_multiple_of(SECTION_ALIGN)).sum()
+        Section::ALL.iter().fold(0, |sum, &section| sum.saturating_add(padded(self.section_bytes(section))))
     }
+}
+
+fn padded(len: u64) -> u64 {
+    len.checked_next_multiple_of(SECTION_ALIGN).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn absurd_maxima_saturate() {
+        let layout = StepLayout { max_rows: u32::MAX, max_seqs: u32::MAX, max_blocks: u32::MAX };
+        assert_eq!(layout.total_bytes(), u64::MAX);
+        assert_eq!(layout.range(Section::Ring).end, u64::MAX);
+    }
 
     #[test]
     fn sections_are_aligned_and_do_not_overlap() {

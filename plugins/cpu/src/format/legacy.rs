@@ -21,17 +21,19 @@ impl Decode for Q8_0 {
         // Eight at a time: a wider vector's other lanes are overwritten by the
         // next group or never read. The last group may repeat blocks of the one
         // before it.
-        while count >= 8 {
-            let mut halves = [0u16; 16];
-            for (i, bits) in halves.iter_mut().enumerate().take(8) {
-                *bits = half(at + i);
+        if count >= 8 {
+            loop {
+                let mut halves = [0u16; 16];
+                for (i, bits) in halves.iter_mut().enumerate().take(8) {
+                    *bits = half(at + i);
+                }
+                S::store(out.add(at), S::load_f16(halves.as_ptr()));
+                at += 8;
+                if at >= count {
+                    return;
+                }
+                at = at.min(count - 8);
             }
-            S::store(out.add(at), S::load_f16(halves.as_ptr()));
-            at += 8;
-            if at >= count {
-                return;
-            }
-            at = at.min(count - 8);
         }
         while at < count {
             *out.add(at) = half_at::<S>(blocks.add(at * Self::BYTES));
@@ -75,17 +77,19 @@ impl Decode for Q4_1 {
         let both = |at: usize| blocks.add(at * Self::BYTES).cast::<u32>().read_unaligned();
         let group = S::LANES / 2;
         let mut at = 0;
-        while count >= group {
-            let mut words = [0u32; 8];
-            for (i, bits) in words.iter_mut().enumerate().take(group) {
-                *bits = both(at + i);
+        if count >= group {
+            loop {
+                let mut words = [0u32; 8];
+                for (i, bits) in words.iter_mut().enumerate().take(group) {
+                    *bits = both(at + i);
+                }
+                S::store(out.add(2 * at), S::load_f16(words.as_ptr().cast()));
+                at += group;
+                if at >= count {
+                    return;
+                }
+                at = at.min(count - group);
             }
-            S::store(out.add(2 * at), S::load_f16(words.as_ptr().cast()));
-            at += group;
-            if at >= count {
-                return;
-            }
-            at = at.min(count - group);
         }
         while at < count {
             let block = blocks.add(at * Self::BYTES);
