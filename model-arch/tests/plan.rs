@@ -18,8 +18,12 @@ fn plan_of(file: &GgufFile) -> Result<Plan, PlanError> {
     Plan::build(&ModelConfig::from_gguf(file).expect("a checked configuration"), file)
 }
 
+/// What happens to a tensor on its way into an altered file: its dimensions and format may change, and it
+/// is written under the name returned, or not at all.
+type Change<'a> = &'a dyn Fn(&str, &mut Vec<u64>, &mut Format) -> Option<String>;
+
 /// A copy of the tiny model whose tensors `change` may rename (`None` drops one) and reshape.
-fn altered(folder: &Path, change: &dyn Fn(&str, &mut Vec<u64>, &mut Format) -> Option<String>) -> PathBuf {
+fn altered(folder: &Path, change: Change<'_>) -> PathBuf {
     let source = model();
     let mut header = Header::new();
     for (key, value) in source.metadata().iter() {
@@ -83,7 +87,7 @@ fn the_plan_of_the_tiny_model_is_its_forward_pass() {
 #[test]
 fn a_missing_unexpected_or_misshapen_tensor_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
-    let refuse = |change: &dyn Fn(&str, &mut Vec<u64>, &mut Format) -> Option<String>| {
+    let refuse = |change: Change<'_>| {
         let path = altered(folder.path(), change);
         let file = GgufFile::open(&path).expect("the file itself is sound");
         plan_of(&file).expect_err("no plan").problem

@@ -31,7 +31,7 @@ pub(crate) fn everything(workspace: &Workspace) -> Outcome<()> {
     check_tool(workspace, "format", "fmt", format, &mut tally);
     let mut lints = workspace.cargo(&["clippy"]);
     scope.apply(&mut lints);
-    lints.args(["--all-targets", "--", "--deny", "warnings"]);
+    lints.args(["--all-targets", "--keep-going", "--", "--deny", "warnings"]);
     check_tool(workspace, "lints", "clippy", lints, &mut tally);
     let mut licences = workspace.cargo(&["deny", "check", "--hide-inclusion-graph"]);
     licences.args(["bans", "licenses", "sources"]);
