@@ -117,7 +117,8 @@ fn make_resident(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Runner, EngineError> {
     let Placement { registry, ctx, chunk } = placement;
-    let plan = model.plan.clone();
+    // Rotary factors may depend on how long the context is.
+    let plan = Plan::build_for_context(&model.config, &model.file, ctx)?;
     let layout = step_layout(chunk, ctx);
     let all = |rows, out_rows| Sizes { rows, out_rows, seqs: 1, context: ctx, state: layout };
     // What generating and scoring will run.

@@ -117,8 +117,12 @@ impl Loader<'_> {
     fn upload(&mut self, tensor: &PlanTensor) -> Result<BufferSpan, EngineError> {
         let buffer = self.registry.device().alloc(tensor.bytes, MemoryKind::DEVICE, false)?;
         let span = buffer.whole();
-        let info = self.file.tensor(&tensor.name);
-        self.queue.upload(&span, info.map(|info| self.file.data(info)).unwrap_or_default())?;
+        // By place rather than by name: a tensor of the plan may be a part of the file's.
+        let bytes = usize::try_from(tensor.offset)
+            .ok()
+            .zip(usize::try_from(tensor.bytes).ok())
+            .and_then(|(offset, bytes)| self.file.map().get(offset..)?.get(..bytes));
+        self.queue.upload(&span, bytes.unwrap_or_default())?;
         Ok(span)
     }
 

@@ -7,7 +7,7 @@ use cajeta_abi::{LayoutId, Row, Wire};
 use cajeta_catalog::contract;
 use cajeta_catalog::op::Op;
 
-use super::sequence::{SeqOperand, SeqValue, Sequence};
+use super::sequence::{SeqOp, SeqOperand, SeqValue, Sequence};
 
 /// What one launch argument of a matched row is.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -21,6 +21,11 @@ pub(super) enum Bound {
 /// Tries a row on the ops from `start` on. The bound arguments, one per `Row::args`, when it fits.
 pub(super) fn match_row(row: &Row, sequence: &Sequence, start: usize) -> Option<Vec<Bound>> {
     let ops = sequence.ops.get(start..start.checked_add(row.steps.len())?)?;
+    // A fusion knows its steps' sizes from the values they share, so an op that takes a row apart (the
+    // norm of each head) is no part of one.
+    if ops.len() > 1 && ops.iter().any(|op| takes_rows_apart(sequence, op)) {
+        return None;
+    }
     let mut args: Vec<Option<Bound>> = vec![None; row.args.len()];
     let mut internal: HashMap<u32, SeqValue> = HashMap::new();
     for (step, op) in row.steps.iter().zip(ops) {
@@ -67,6 +72,15 @@ fn bind(slot: &mut Option<Bound>, operand: SeqOperand, layout: LayoutId) -> Opti
         _ => return None,
     }
     Some(())
+}
+
+/// Whether a norm has more rows than the value it reads.
+fn takes_rows_apart(sequence: &Sequence, op: &SeqOp) -> bool {
+    let read = match op.operands.first() {
+        Some(SeqOperand::Value(value)) => sequence.values.get(value.0),
+        _ => None,
+    };
+    op.op == Op::Norm && read.is_some_and(|value| value.rows != op.problem.m)
 }
 
 fn used_outside(sequence: &Sequence, value: SeqValue, start: usize, end: usize) -> bool {

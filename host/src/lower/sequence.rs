@@ -166,7 +166,8 @@ fn rows(rows: Rows, sizes: &Sizes) -> u64 {
 }
 
 fn concrete(op: &PlanOp, sizes: &Sizes) -> SeqOp {
-    let mut problem = Problem { m: rows(op.rows, sizes), n: op.n, k: op.k, batch: 0, aux: 0 };
+    let m = rows(op.rows, sizes).saturating_mul(u64::from(op.per_row));
+    let mut problem = Problem { m, n: op.n, k: op.k, batch: 0, aux: 0 };
     match op.op {
         Op::Attention => {
             problem.k = u64::from(sizes.context);

@@ -105,6 +105,7 @@ fn plan() -> Plan {
         attrs: 0,
         layer: Some(0),
         rows: Rows::Step,
+        per_row: 1,
         n,
         k: 256,
         scalars,

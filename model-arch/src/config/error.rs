@@ -42,8 +42,14 @@ pub enum ConfigProblem {
     HeadWidth { n_embd: u32, n_head: u32, key: String },
     #[error("rotary dimension {rope_dim} ({key:?}) must be even and at most the head size {head_dim}")]
     RopeDim { key: String, rope_dim: u32, head_dim: u32 },
-    #[error("rope scaling {found:?} ({key:?}) is not known to this build; it knows none, linear and yarn")]
+    #[error(
+        "rope scaling {found:?} ({key:?}) is not known to this build; it knows none, linear, yarn and longrope"
+    )]
     RopeScaling { key: String, found: String },
+    #[error(
+        "metadata key {key:?} lists {found} values; expected one boolean or integer for each of {n_layer} layers"
+    )]
+    SlidingPattern { key: String, n_layer: u32, found: usize },
     #[error("{experts} experts ({key:?}): this build runs dense models only")]
     Experts { key: String, experts: u32 },
     #[error("tensor {tensor:?} is missing")]

@@ -1,7 +1,7 @@
 //! Reading the keys of one architecture: prefixed, of the right type, within range.
 
 use super::error::{ConfigError, ConfigProblem};
-use crate::gguf::{GgufFile, MetaType};
+use crate::gguf::{GgufFile, MetaArray, MetaType, MetaValue};
 
 /// The keys of `file` under its architecture's prefix.
 pub(super) struct Keys<'a> {
@@ -86,6 +86,29 @@ impl<'a> Keys<'a> {
             return Ok(found);
         }
         Err(self.problem(ConfigProblem::FloatRange { key: self.full(key), found, cap }))
+    }
+
+    /// Which layers see only a window: as the file's list says, else all but each `every`-th, the
+    /// number itself being the file's or the architecture's. With 1 every layer slides.
+    pub(super) fn sliding_layers(&self, n_layer: u32, every: u32) -> Result<Vec<bool>, ConfigError> {
+        let key = "attention.sliding_window_pattern";
+        if let Some(MetaValue::Array(list)) = self.file.metadata().get(&self.full(key)) {
+            let slides = match list {
+                MetaArray::Bool(list) => Some(list.clone()),
+                MetaArray::U32(list) => Some(list.iter().map(|&layer| layer != 0).collect()),
+                MetaArray::I32(list) => Some(list.iter().map(|&layer| layer != 0).collect()),
+                _ => None,
+            };
+            return slides.filter(|slides| slides.len() == n_layer as usize).ok_or_else(|| {
+                self.problem(ConfigProblem::SlidingPattern {
+                    key: self.full(key),
+                    n_layer,
+                    found: list.len(),
+                })
+            });
+        }
+        let every = self.optional(key, super::cap::LAYERS)?.unwrap_or(every);
+        Ok((0..n_layer).map(|layer| every == 1 || layer % every < every - 1).collect())
     }
 
     /// A string that may be absent.

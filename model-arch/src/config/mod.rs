@@ -3,7 +3,9 @@
 pub mod error;
 mod keys;
 pub mod rope;
+pub mod attention;
 
+pub use attention::AttentionConfig;
 pub use error::{ConfigError, ConfigProblem};
 pub use rope::{RopeConfig, RopeScaling};
 
@@ -11,7 +13,7 @@ use crate::gguf::GgufFile;
 use keys::Keys;
 
 /// Architectures this build runs, as `general.architecture` names them.
-pub const ARCHITECTURES: &[&str] = &["llama"];
+pub const ARCHITECTURES: &[&str] = &["llama", "qwen2", "qwen3", "gemma2", "gemma3", "phi3"];
 
 /// The tensor whose outer dimension is the vocabulary.
 pub const EMBEDDING_TENSOR: &str = "token_embd.weight";
@@ -54,6 +56,10 @@ pub struct ModelConfig {
     pub head_dim_v: u32,
     /// Rotary position embedding.
     pub rope: RopeConfig,
+    /// Windows, scale and cap of the attention.
+    pub attention: AttentionConfig,
+    /// Logits pass through `cap * tanh(logit / cap)`.
+    pub logit_softcap: Option<f32>,
     /// Epsilon of the root-mean-square norms.
     pub norm_eps: f32,
 }
@@ -81,6 +87,13 @@ impl ModelConfig {
         let head_dim_k = head_dim("attention.key_length")?;
         let head_dim_v = head_dim("attention.value_length")?;
         let rope = RopeConfig::read(&keys, head_dim_k)?;
+        // The largest Gemma 2 and 3 divide by the root of the width per head instead of the head size.
+        let scaled_dim = match (keys.architecture(), n_layer) {
+            ("gemma2", 46) | ("gemma3", 62) => n_embd / n_head,
+            _ => head_dim_k,
+        };
+        let scale = 1.0 / (scaled_dim.max(1) as f32).sqrt();
+        let attention = AttentionConfig::read(&keys, n_layer, &rope, scale)?;
         if let Some(experts) = keys.integer("expert_count")?.filter(|&experts| experts > 0) {
             return Err(keys.problem(ConfigProblem::Experts { key: keys.full("expert_count"), experts }));
         }
@@ -97,8 +110,21 @@ impl ModelConfig {
             head_dim_k,
             head_dim_v,
             rope,
+            attention,
+            logit_softcap: keys.optional_positive("final_logit_softcapping", f32::MAX)?,
             norm_eps: keys.positive("attention.layer_norm_rms_epsilon", 1.0)?,
         })
+    }
+
+    /// The rotary embedding of a layer.
+    pub fn rope_of(&self, layer: u32) -> &RopeConfig {
+        let slides = self.window_of(layer) > 0;
+        self.attention.sliding_rope.as_ref().filter(|_| slides).unwrap_or(&self.rope)
+    }
+
+    /// Positions a query of a layer sees, its own included; 0 for all.
+    pub fn window_of(&self, layer: u32) -> u32 {
+        self.attention.windows.get(layer as usize).copied().unwrap_or(0)
     }
 
     /// Query heads that share one key/value head.

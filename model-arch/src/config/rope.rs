@@ -29,12 +29,37 @@ pub enum RopeScaling {
         factor: f32,
     },
     /// Low frequencies divided by `factor`, high ones kept, a ramp between.
-    Yarn {
-        /// The divisor of the lowest frequencies.
-        factor: f32,
-        /// The context length before scaling.
+    Yarn(Yarn),
+    /// Per-frequency divisors for short and for long contexts, as tensors of the file.
+    LongRope {
+        /// The context length up to which the short ones hold.
         original_ctx: u32,
+        /// Multiplies sine and cosine.
+        attn_factor: f32,
     },
+}
+
+/// The numbers of YaRN.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Yarn {
+    /// The divisor of the lowest frequencies.
+    pub factor: f32,
+    /// The context length before scaling.
+    pub original_ctx: u32,
+    /// Multiplies sine and cosine: the whole magnitude correction.
+    pub attn_factor: f32,
+    /// Where the ramp begins, in turns over the original context.
+    pub beta_fast: f32,
+    /// Where the ramp ends.
+    pub beta_slow: f32,
+}
+
+impl Yarn {
+    /// YaRN as its paper has it: a ramp from 32 turns to one, magnitude by the logarithm of the factor.
+    pub fn usual(factor: f32, original_ctx: u32) -> Yarn {
+        let attn_factor = 1.0 + 0.1 * factor.max(1.0).ln();
+        Yarn { factor, original_ctx, attn_factor, beta_fast: 32.0, beta_slow: 1.0 }
+    }
 }
 
 impl RopeConfig {
@@ -61,14 +86,18 @@ impl RopeScaling {
         let older = keys.optional_positive("rope.scale_linear", f32::MAX)?;
         match keys.str(kind)? {
             Some("none") => Ok(RopeScaling::None),
-            Some("yarn") => Ok(RopeScaling::Yarn {
-                factor: factor.unwrap_or(1.0),
-                original_ctx: match keys
-                    .optional("rope.scaling.original_context_length", super::cap::CONTEXT)?
-                {
-                    Some(original) => original,
-                    None => keys.require("context_length", super::cap::CONTEXT)?,
-                },
+            Some("yarn") => {
+                let mut yarn = Yarn::usual(factor.unwrap_or(1.0), original_ctx(keys)?);
+                yarn.attn_factor *=
+                    keys.optional_positive("rope.scaling.attn_factor", f32::MAX)?.unwrap_or(1.0);
+                let ramp = |key| keys.optional_positive(key, f32::MAX);
+                yarn.beta_fast = ramp("rope.scaling.yarn_beta_fast")?.unwrap_or(yarn.beta_fast);
+                yarn.beta_slow = ramp("rope.scaling.yarn_beta_slow")?.unwrap_or(yarn.beta_slow);
+                Ok(RopeScaling::Yarn(yarn))
+            }
+            Some("longrope") => Ok(RopeScaling::LongRope {
+                original_ctx: original_ctx(keys)?,
+                attn_factor: keys.optional_positive("rope.scaling.attn_factor", f32::MAX)?.unwrap_or(1.0),
             }),
             Some("linear") | None => Ok(match factor.or(older) {
                 None | Some(1.0) => RopeScaling::None,
@@ -78,5 +107,13 @@ impl RopeScaling {
                 Err(keys.problem(ConfigProblem::RopeScaling { key: keys.full(kind), found: found.into() }))
             }
         }
+    }
+}
+
+/// The context length before scaling; the trained one where the file gives no other.
+fn original_ctx(keys: &Keys<'_>) -> Result<u32, ConfigError> {
+    match keys.optional("rope.scaling.original_context_length", super::cap::CONTEXT)? {
+        Some(original) => Ok(original),
+        None => keys.require("context_length", super::cap::CONTEXT),
     }
 }

@@ -59,7 +59,7 @@ fn given_values_win_over_defaults() {
     assert_eq!(config.rope, RopeConfig { dim: 8, base: 5e5, scaling: RopeScaling::Linear { factor: 4.0 } });
     assert_eq!((config.n_vocab, config.name.as_deref()), (10, Some("sample")));
     let yarn = read(|header| header.set("llama.rope.scaling.type", "yarn")).unwrap();
-    assert_eq!(yarn.rope.scaling, RopeScaling::Yarn { factor: 1.0, original_ctx: 128 });
+    assert_eq!(yarn.rope.scaling, RopeScaling::Yarn(rope::Yarn::usual(1.0, 128)));
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn absurd_values_are_refused_by_key() {
     assert!(refused("attention.layer_norm_rms_epsilon", -1f32).contains("expected a number above 0"));
     assert!(refused("attention.head_count", vec![4u32, 4]).contains("one value per layer"));
     assert!(refused("feed_forward_length", "wide").contains("expected an integer, got a string"));
-    assert!(refused("rope.scaling.type", "longrope").contains("rope scaling \"longrope\""));
+    assert!(refused("rope.scaling.type", "spiral").contains("rope scaling \"spiral\""));
 }
 
 #[test]
@@ -103,4 +103,72 @@ fn other_files_are_refused_by_what_they_are() {
     std::fs::write(&path, empty).unwrap();
     let message = ModelConfig::from_gguf(&GgufFile::open(&path).unwrap()).unwrap_err().to_string();
     assert!(message.ends_with("metadata key \"general.architecture\" is missing"), "{message}");
+}
+
+#[test]
+fn windows_scale_and_bases_follow_the_architecture() {
+    let of = |architecture: &'static str, layers: u32, more: &dyn Fn(&mut Header)| {
+        read(|header| {
+            let llama: Vec<(String, MetaValue)> = header_keys(architecture, layers);
+            header.set("general.architecture", architecture);
+            llama.into_iter().for_each(|(key, value)| header.set(&key, value));
+            more(header);
+        })
+        .unwrap()
+    };
+    let gemma3 = of("gemma3", 12, &|header| header.set("gemma3.attention.sliding_window", 32u32));
+    assert_eq!(gemma3.attention.windows, [32, 32, 32, 32, 32, 0, 32, 32, 32, 32, 32, 0]);
+    assert_eq!((gemma3.rope_of(0).base, gemma3.rope_of(5).base), (10_000.0, 1e6));
+    let gemma2 = of("gemma2", 3, &|_| ());
+    assert_eq!(gemma2.attention.windows, [4096, 0, 4096]);
+    assert_eq!((gemma2.attention.scale, gemma2.rope_of(0).base), (0.25, 1e6));
+    // 46 layers are the largest one's, whose scale is of the width per head.
+    let largest = of("gemma2", 46, &|header| header.set("gemma2.attention.key_length", 4u32));
+    assert_eq!((largest.attention.scale, largest.head_dim_k), (0.25, 4));
+    let mistral = of("llama", 2, &|header| header.set("llama.attention.sliding_window", 8u32));
+    assert_eq!(mistral.attention.windows, [8, 8]);
+    let none = of("phi3", 2, &|header| header.set("phi3.attention.sliding_window", 0u32));
+    assert_eq!(none.attention.windows, [0, 0]);
+    let listed = of("gemma3", 2, &|header| {
+        header.set("gemma3.attention.sliding_window", 8u32);
+        header.set("gemma3.attention.sliding_window_pattern", vec![0u32, 1]);
+    });
+    assert_eq!(listed.attention.windows, [0, 8]);
+}
+
+/// The keys of a small model of an architecture.
+fn header_keys(architecture: &str, layers: u32) -> Vec<(String, MetaValue)> {
+    let integers = [
+        ("context_length", 128u32),
+        ("embedding_length", 64),
+        ("block_count", layers),
+        ("feed_forward_length", 96),
+        ("attention.head_count", 4),
+    ];
+    let mut keys: Vec<(String, MetaValue)> =
+        integers.iter().map(|&(key, value)| (format!("{architecture}.{key}"), value.into())).collect();
+    keys.push((format!("{architecture}.attention.layer_norm_rms_epsilon"), 1e-6f32.into()));
+    keys.push((format!("{architecture}.rope.freq_base"), 1e6f32.into()));
+    keys
+}
+
+#[test]
+fn longrope_and_yarn_read_their_numbers() {
+    let long = read(|header| {
+        header.set("llama.rope.scaling.type", "longrope");
+        header.set("llama.rope.scaling.original_context_length", 64u32);
+        header.set("llama.rope.scaling.attn_factor", 1.25f32);
+    })
+    .unwrap();
+    assert_eq!(long.rope.scaling, RopeScaling::LongRope { original_ctx: 64, attn_factor: 1.25 });
+    let yarn = read(|header| {
+        header.set("llama.rope.scaling.type", "yarn");
+        header.set("llama.rope.scaling.factor", 4f32);
+        header.set("llama.rope.scaling.original_context_length", 64u32);
+        header.set("llama.rope.scaling.yarn_beta_fast", 16f32);
+    })
+    .unwrap();
+    let RopeScaling::Yarn(yarn) = yarn.rope.scaling else { panic!("not yarn") };
+    assert_eq!((yarn.factor, yarn.original_ctx, yarn.beta_fast, yarn.beta_slow), (4.0, 64, 16.0, 1.0));
+    assert!((yarn.attn_factor - 1.138_629_4).abs() < 1e-6);
 }

@@ -1,6 +1,6 @@
 //! Builds a plan op by op, binding tensors by name and checking their shapes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use cajeta_catalog::contract;
 use cajeta_catalog::op::{Op, attr};
@@ -21,6 +21,8 @@ pub struct Builder<'a> {
     file: &'a GgufFile,
     plan: Plan,
     bound: HashMap<String, TensorId>,
+    /// Tensors of the file that something of the plan reads, or that it may leave unread.
+    known: HashSet<String>,
     layer: Option<u32>,
     rows: Rows,
 }
@@ -37,7 +39,7 @@ impl<'a> Builder<'a> {
             logits: ValueId(0),
             kv: Vec::new(),
         };
-        Builder { file, plan, bound: HashMap::new(), layer: None, rows: Rows::Step }
+        Builder { file, plan, bound: HashMap::new(), known: HashSet::new(), layer: None, rows: Rows::Step }
     }
 
     /// Whether the file has a tensor.
@@ -56,6 +58,36 @@ impl<'a> Builder<'a> {
         self.bind(name, &[u64::from(width), u64::from(rows)])
     }
 
+    /// Rows `first .. first + rows` of a weight that holds `of` rows: a part of a fused tensor. Rows
+    /// lie one after another in every format, so a part is a tensor of its own.
+    pub fn matrix_part(
+        &mut self,
+        name: &str,
+        [first, rows, of]: [u32; 3],
+        width: u32,
+    ) -> Result<TensorId, PlanError> {
+        let part = format!("{name}[{first}..{}]", first.saturating_add(rows));
+        if let Some(id) = self.bound.get(&part) {
+            return Ok(*id);
+        }
+        let tensor = self.checked(name, &[u64::from(width), u64::from(of)])?;
+        let row_bytes = tensor.bytes / u64::from(of.max(1));
+        let whole = bound(tensor);
+        let tensor = PlanTensor {
+            name: part.clone(),
+            rows: u64::from(rows),
+            offset: whole.offset + row_bytes * u64::from(first),
+            bytes: row_bytes * u64::from(rows),
+            ..whole
+        };
+        Ok(self.add_tensor(tensor, part))
+    }
+
+    /// Counts a tensor of the file as known without reading it.
+    pub fn leave(&mut self, name: &str) {
+        self.known.insert(name.into());
+    }
+
     /// A vector of f32.
     pub fn vector(&mut self, name: &str, width: u32) -> Result<TensorId, PlanError> {
         let id = self.bind(name, &[u64::from(width)])?;
@@ -70,14 +102,15 @@ impl<'a> Builder<'a> {
         if self.has(name) { self.vector(name, width).map(Some) } else { Ok(None) }
     }
 
-    /// Rows of a table by token id: `[rows][width]`.
-    pub fn embed(&mut self, table: TensorId) -> ValueId {
+    /// Rows of a table by token id, times `scale`: `[rows][width]`.
+    pub fn embed(&mut self, table: TensorId, scale: f32) -> ValueId {
         let PlanTensor { rows, width, .. } = *self.plan.tensor(table);
         let out = self.value("embed", width);
-        let scalars = Scalars::Embed(EmbedScalars { scale: 1.0, reserved: 0 });
+        let attrs = if scale == 1.0 { 0 } else { attr::SCALE };
+        let scalars = Scalars::Embed(EmbedScalars { scale, reserved: 0 });
         let operands =
             vec![PlanOperand::State(Section::Tokens), PlanOperand::Tensor(table), PlanOperand::Value(out)];
-        self.push(Op::Embed, 0, rows, width, scalars, operands);
+        self.push(Op::Embed, attrs, rows, width, scalars, operands);
         out
     }
 
@@ -87,6 +120,17 @@ impl<'a> Builder<'a> {
         let out = self.value(name, width);
         let operands = vec![PlanOperand::Value(x), PlanOperand::Tensor(weight), PlanOperand::Value(out)];
         self.push(Op::Norm, 0, 0, width, Scalars::Norm(NormScalars { eps, offset: 0.0 }), operands);
+        out
+    }
+
+    /// RMS norm of each head by itself, all with the same weight.
+    pub fn head_norm(&mut self, name: &str, x: ValueId, weight: TensorId, eps: f32) -> ValueId {
+        let out = self.norm(name, x, weight, eps);
+        let (width, head_dim) = (self.plan.value(x).width, self.plan.tensor(weight).width.max(1));
+        if let Some(op) = self.plan.ops.last_mut() {
+            op.k = head_dim;
+            op.per_row = u32::try_from(width / head_dim).unwrap_or(u32::MAX);
+        }
         out
     }
 
@@ -101,6 +145,14 @@ impl<'a> Builder<'a> {
         let scalars = Scalars::Matmul(MatmulScalars { softcap: 0.0, reserved: 0 });
         self.push(Op::Matmul, attrs, rows, width, scalars, operands);
         out
+    }
+
+    /// The last projection's results pass through `cap * tanh(x / cap)`.
+    pub fn cap(&mut self, softcap: f32) {
+        if let Some(op) = self.plan.ops.last_mut().filter(|op| op.op == Op::Matmul) {
+            op.attrs |= attr::SOFTCAP;
+            op.scalars = Scalars::Matmul(MatmulScalars { softcap, reserved: 0 });
+        }
     }
 
     /// Element-wise sum.
@@ -185,7 +237,7 @@ impl<'a> Builder<'a> {
     /// Finishes the plan: every tensor of the file must have been bound.
     pub fn finish(mut self, logits: ValueId, architecture: &str) -> Result<Plan, PlanError> {
         self.plan.logits = logits;
-        match self.file.tensors().iter().find(|tensor| !self.bound.contains_key(&tensor.name)) {
+        match self.file.tensors().iter().find(|tensor| !self.known.contains(&tensor.name)) {
             None => Ok(self.plan),
             Some(tensor) => Err(self.fail(PlanProblem::Unexpected {
                 tensor: tensor.name.clone(),
@@ -200,8 +252,18 @@ impl<'a> Builder<'a> {
     }
 
     fn bind(&mut self, name: &str, expected: &[u64]) -> Result<TensorId, PlanError> {
+        let tensor = bound(self.checked(name, expected)?);
+        if let Some(id) = self.bound.get(name) {
+            return Ok(*id);
+        }
+        Ok(self.add_tensor(tensor, name.into()))
+    }
+
+    /// A tensor of the file with the shape it must have, in a format that can be decoded.
+    fn checked(&mut self, name: &str, expected: &[u64]) -> Result<&'a TensorInfo, PlanError> {
+        let file = self.file;
         let tensor =
-            self.file.tensor(name).ok_or_else(|| self.fail(PlanProblem::Missing { tensor: name.into() }))?;
+            file.tensor(name).ok_or_else(|| self.fail(PlanProblem::Missing { tensor: name.into() }))?;
         if trimmed(&tensor.dims) != trimmed(expected) {
             let found = tensor.dims.clone();
             return Err(self.fail(PlanProblem::Shape {
@@ -209,9 +271,6 @@ impl<'a> Builder<'a> {
                 expected: expected.into(),
                 found,
             }));
-        }
-        if let Some(id) = self.bound.get(name) {
-            return Ok(*id);
         }
         if !tensor.format.is_decodable() {
             let known = Format::ALL.iter().filter(|format| format.is_decodable()).map(|format| format.name());
@@ -221,10 +280,15 @@ impl<'a> Builder<'a> {
                 known: known.collect::<Vec<_>>().join(", "),
             }));
         }
+        self.known.insert(name.into());
+        Ok(tensor)
+    }
+
+    fn add_tensor(&mut self, tensor: PlanTensor, name: String) -> TensorId {
         let id = TensorId(self.plan.tensors.len() as u32);
-        self.plan.tensors.push(bound(tensor));
-        self.bound.insert(name.into(), id);
-        Ok(id)
+        self.plan.tensors.push(tensor);
+        self.bound.insert(name, id);
+        id
     }
 
     fn value(&mut self, name: &str, width: u64) -> ValueId {
@@ -240,7 +304,7 @@ impl<'a> Builder<'a> {
     fn push(&mut self, op: Op, attrs: u64, n: u64, k: u64, scalars: Scalars, operands: Vec<PlanOperand>) {
         debug_assert_eq!(operands.len(), contract::operands(op).len(), "{}", op.name());
         let (layer, rows) = (self.layer, self.rows);
-        self.plan.ops.push(PlanOp { op, attrs, layer, rows, n, k, scalars, operands });
+        self.plan.ops.push(PlanOp { op, attrs, layer, rows, per_row: 1, n, k, scalars, operands });
     }
 }
 

@@ -32,6 +32,10 @@ pub enum PlanProblem {
         "tensor `{tensor}` is not part of architecture `{architecture}`; the file is of another variant than it says"
     )]
     Unexpected { tensor: String, architecture: String },
+    #[error("architecture `{found}` has no plan in this build")]
+    Architecture { found: String },
+    #[error("the fused projections would have more than 2^32 rows; the metadata is damaged")]
+    FusedTooLarge,
     #[error("heads with {k} key and {v} value elements are not supported; both must be equal")]
     HeadDims { k: u32, v: u32 },
 }

@@ -52,7 +52,7 @@ pub struct Value {
 /// A tensor the plan reads.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlanTensor {
-    /// Its name in the file.
+    /// Its name in the file; a part of a fused tensor adds its rows: `blk.0.attn_qkv.weight[0..64]`.
     pub name: String,
     /// How it is stored.
     pub format: Format,
@@ -123,8 +123,11 @@ pub struct PlanOp {
     pub attrs: u64,
     /// Its layer; absent before the first and after the last.
     pub layer: Option<u32>,
-    /// Rows it works on (M of its problem).
+    /// Rows it works on (M of its problem, times [`per_row`](Self::per_row)).
     pub rows: Rows,
+    /// How many rows of its problem make one row of its values: 1, or the number of heads where an op
+    /// works on each head by itself.
+    pub per_row: u32,
     /// N of its problem, as the catalog defines it for the op.
     pub n: u64,
     /// K of its problem.
@@ -142,6 +145,8 @@ pub struct KvShape {
     pub n_head_kv: u32,
     /// Elements per head.
     pub head_dim: u32,
+    /// Positions a query of this layer sees, its own included; 0 for all. Older ones are never read.
+    pub window: u32,
 }
 
 /// What a model computes in one step.
@@ -170,7 +175,16 @@ impl Plan {
     /// # Errors
     /// When a tensor is missing, has another shape, or is one the architecture does not know.
     pub fn build(config: &ModelConfig, file: &GgufFile) -> Result<Plan, PlanError> {
-        models::build(config, file)
+        Plan::build_for_context(config, file, config.n_ctx_train)
+    }
+
+    /// As [`build`](Self::build), for a context that may be shorter than the trained one. It matters
+    /// where a model has other rotary factors for long contexts than for short ones.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    pub fn build_for_context(config: &ModelConfig, file: &GgufFile, ctx: u32) -> Result<Plan, PlanError> {
+        models::build(config, file, ctx)
     }
 
     /// The value behind an id.

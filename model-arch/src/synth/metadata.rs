@@ -42,10 +42,15 @@ pub(super) fn describe(options: &SynthOptions, header: &mut Header) {
             header.set(&scaling("type"), "linear");
             header.set(&scaling("factor"), factor);
         }
-        RopeScaling::Yarn { factor, original_ctx } => {
+        RopeScaling::Yarn(yarn) => {
             header.set(&scaling("type"), "yarn");
-            header.set(&scaling("factor"), factor);
+            header.set(&scaling("factor"), yarn.factor);
+            header.set(&scaling("original_context_length"), yarn.original_ctx);
+        }
+        RopeScaling::LongRope { original_ctx, attn_factor } => {
+            header.set(&scaling("type"), "longrope");
             header.set(&scaling("original_context_length"), original_ctx);
+            header.set(&scaling("attn_factor"), attn_factor);
         }
     }
     let Vocabulary { tokens, types, merges } = Vocabulary::synthetic(shape.n_vocab);
