@@ -91,3 +91,24 @@ fn smollm2() {
     // `<|endoftext|>`, `<|im_end|>` and the marker after which code completion leaves the repository.
     assert_eq!(tokenizer.end_ids(), [0, 2, 4]);
 }
+
+#[test]
+fn gemma3() {
+    let usual = || workspace().join("target/models/gemma3-270m-q4_k_m.gguf");
+    let path = std::env::var_os("CAJETA_GEMMA3").map_or_else(usual, PathBuf::from);
+    let list = data(
+        "reference/gemma3-270m-q4_k_m.tokenization.json",
+        "reference/gemma3-270m-q4_k_m.tokenization.json",
+    );
+    if !path.exists() || !list.exists() {
+        println!(
+            "skipped: no Gemma 3 at {} (set CAJETA_GEMMA3 to the file) or no list of cases",
+            path.display()
+        );
+        return;
+    }
+    let tokenizer = tokenizer(&path);
+    check(&tokenizer, "gemma3-270m-q4_k_m");
+    assert_eq!((tokenizer.n_vocab(), tokenizer.bos(), tokenizer.eos()), (262_144, Some(2), Some(1)));
+    assert!(tokenizer.add_bos() && tokenizer.is_end(106), "<end_of_turn> ends an answer");
+}

@@ -6,7 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use cajeta_model_arch::gguf::GgufFile;
-use cajeta_model_arch::tokenizer::{Special, Tokenizer};
+use cajeta_model_arch::tokenizer::{Special, Tokenizer, TokenizerSource};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use tokenizers::models::bpe::{BPE, Vocab};
@@ -23,8 +23,9 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
-/// Both tokenizers of one model, with the patterns of its pre-tokenizer as published.
-fn pair(path: &Path, patterns: &[&str], ignore_merges: bool) -> (Tokenizer, Oracle) {
+/// Both tokenizers over the vocabulary of one model, with the patterns of a pre-tokenizer as published;
+/// `pre` is its name where it is not the model's own.
+fn pair(path: &Path, pre: Option<&str>, patterns: &[&str], ignore_merges: bool) -> (Tokenizer, Oracle) {
     let file = GgufFile::open(path).unwrap();
     let metadata = file.metadata();
     let tokens = metadata.require_strings("tokenizer.ggml.tokens").unwrap();
@@ -45,7 +46,9 @@ fn pair(path: &Path, patterns: &[&str], ignore_merges: bool) -> (Tokenizer, Orac
     let mut steps: Vec<PreTokenizerWrapper> = patterns.iter().map(isolate).collect();
     steps.push(ByteLevel::new(false, true, false).into());
     oracle.with_pre_tokenizer(Some(Sequence::new(steps)));
-    (Tokenizer::from_gguf(metadata).unwrap(), oracle)
+    let mut source = TokenizerSource::from_metadata(metadata).unwrap();
+    source.pre = pre.map(str::to_owned).or(source.pre);
+    (Tokenizer::new(source).unwrap(), oracle)
 }
 
 fn texts() -> impl Strategy<Value = String> {
@@ -95,8 +98,8 @@ fn texts() -> impl Strategy<Value = String> {
     prop_oneof![4 => sentence, 1 => "\\PC{0,40}", 1 => "[ -~\\n]{0,80}"]
 }
 
-fn compare(path: &Path, patterns: &[&str], ignore_merges: bool) {
-    let (tokenizer, oracle) = pair(path, patterns, ignore_merges);
+fn compare(path: &Path, pre: Option<&str>, patterns: &[&str], ignore_merges: bool) {
+    let (tokenizer, oracle) = pair(path, pre, patterns, ignore_merges);
     let missing = tokenizer.missing_bytes();
     let config = ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() };
     let outcome = proptest::test_runner::TestRunner::new(config).run(&texts(), |text| {
@@ -109,9 +112,13 @@ fn compare(path: &Path, patterns: &[&str], ignore_merges: bool) {
     outcome.unwrap();
 }
 
+fn tales() -> PathBuf {
+    workspace().join("tests/data/tales-5m.Q4_K_M.gguf")
+}
+
 #[test]
 fn llama_bpe() {
-    compare(&workspace().join("tests/data/tales-5m.Q4_K_M.gguf"), &[LLAMA3], true);
+    compare(&tales(), None, &[LLAMA3], true);
 }
 
 #[test]
@@ -122,5 +129,32 @@ fn smollm() {
         eprintln!("skipped: no SmolLM2 at {} (set CAJETA_SMOLLM2 to the file)", path.display());
         return;
     }
-    compare(&path, &[r"\p{N}", GPT2], false);
+    compare(&path, None, &[r"\p{N}", GPT2], false);
+}
+
+/// The other pre-tokenizers over the vocabulary of the tiny model; the patterns are those of the models' own
+/// `tokenizer.json`, contractions spelled out.
+macro_rules! pre_tokenizers {
+    ($($test:ident: $pre:literal, $patterns:expr, $whole_words:literal;)*) => {$(
+        #[test]
+        fn $test() {
+            compare(&tales(), Some($pre), $patterns, $whole_words);
+        }
+    )*};
+}
+
+const QWEN2: &str = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const GPT4O: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const TEKKEN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const DEEPSEEK_V3: &str = r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"##;
+
+pre_tokenizers! {
+    gpt2: "gpt-2", &[GPT2], false;
+    qwen2: "qwen2", &[QWEN2], false;
+    command_r: "command-r", &[r"\p{N}", GPT2], false;
+    starcoder: "starcoder", &[r"\p{N}", GPT2], false;
+    gpt_4o: "gpt-4o", &[GPT4O], false;
+    tekken: "tekken", &[TEKKEN], true;
+    falcon: "falcon", &[r"[\p{P}$+<=>^~|`]+", GPT2, "[0-9][0-9][0-9]"], false;
+    deepseek_v3: "deepseek-v3", &[r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+", DEEPSEEK_V3], false;
 }

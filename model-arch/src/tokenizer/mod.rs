@@ -12,6 +12,7 @@ mod vocabulary;
 mod pretokenize;
 mod merge;
 mod byte_bpe;
+mod score_bpe;
 mod eog;
 mod special;
 mod stream;
@@ -24,6 +25,7 @@ pub use vocabulary::TokenKind;
 
 use crate::gguf::Metadata;
 use byte_bpe::ByteBpe;
+use score_bpe::ScoreBpe;
 use source::keys;
 use special::{Piece, SpecialTokens};
 use std::borrow::Cow;
@@ -32,6 +34,7 @@ use vocabulary::Vocabulary;
 /// The rules that turn text without special tokens into tokens, by kind of tokenizer.
 enum Rules {
     ByteBpe(Box<ByteBpe>),
+    ScoreBpe(Box<ScoreBpe>),
 }
 
 /// The tokenizer of one model. Immutable; share it between threads freely.
@@ -68,8 +71,15 @@ impl Tokenizer {
                 let bpe = ByteBpe::new(source.pre.as_deref(), source.merges.as_ref(), &vocabulary)?;
                 (vocabulary, Rules::ByteBpe(Box::new(bpe)))
             }
+            "llama" => {
+                let types = source.token_types.as_deref();
+                let vocabulary = Vocabulary::new(source.tokens, types, score_bpe::decode_into)?;
+                let prefix = source.add_space_prefix.unwrap_or(true);
+                let bpe = ScoreBpe::new(source.scores.as_deref(), prefix, &vocabulary)?;
+                (vocabulary, Rules::ScoreBpe(Box::new(bpe)))
+            }
             _ => {
-                let supported = "gpt2 (byte-level BPE)".to_owned();
+                let supported = "gpt2 (byte-level BPE), llama (SentencePiece BPE)".to_owned();
                 return Err(TokenizerError::UnsupportedModel { model: source.model, supported });
             }
         };
@@ -83,9 +93,17 @@ impl Tokenizer {
             let got = source.scores.map_or(0, |scores| scores.len());
             return Err(TokenizerError::CountMismatch { key: keys::SCORES, got, tokens: n_vocab });
         }
-        let Rules::ByteBpe(bpe) = &rules;
-        let end_ids = eog::end_tokens(&source.end_ids, &mut vocabulary, |id| bpe.makes(id))?;
-        let habit = bpe.adds_bos_by_habit() && source.bos.is_some();
+        // Merging by score can make every normal token.
+        let from_text = |id| match &rules {
+            Rules::ByteBpe(bpe) => bpe.makes(id),
+            Rules::ScoreBpe(_) => true,
+        };
+        let end_ids = eog::end_tokens(&source.end_ids, &mut vocabulary, from_text)?;
+        let habit = source.bos.is_some()
+            && match &rules {
+                Rules::ByteBpe(bpe) => bpe.adds_bos_by_habit(),
+                Rules::ScoreBpe(_) => true,
+            };
         let add_bos = flag(source.add_bos, habit, source.bos, keys::ADD_BOS, keys::BOS)?;
         let add_eos = flag(source.add_eos, false, source.eos, keys::ADD_EOS, keys::EOS)?;
         let special = SpecialTokens::new(&vocabulary)?;
@@ -95,11 +113,19 @@ impl Tokenizer {
     /// The tokens of `text`, without a begin token. Takes any text, in time near proportional to its length.
     pub fn encode(&self, text: &str, special: Special) -> Vec<u32> {
         let mut out = Vec::with_capacity(text.len() / 4 + 1);
+        let mut first = true;
         self.special.split(text, special, |piece| match piece {
-            Piece::Token(id) => out.push(id),
-            Piece::Text(text) => match &self.rules {
-                Rules::ByteBpe(bpe) => bpe.encode(text, &self.vocabulary, &mut out),
-            },
+            Piece::Token(id) => {
+                first = true;
+                out.push(id);
+            }
+            Piece::Text(text) => {
+                match &self.rules {
+                    Rules::ByteBpe(bpe) => bpe.encode(text, &self.vocabulary, &mut out),
+                    Rules::ScoreBpe(bpe) => bpe.encode(text, first, &self.vocabulary, &mut out),
+                }
+                first = false;
+            }
         });
         out
     }
@@ -136,6 +162,19 @@ impl Tokenizer {
         match String::from_utf8_lossy(&bytes) {
             Cow::Owned(repaired) => repaired,
             Cow::Borrowed(text) => text.to_owned(),
+        }
+    }
+
+    /// [`decode`](Self::decode) of a whole text: without the space that [`encode`](Self::encode) put before it, where
+    /// the model has that habit. A generation continues a text and is not one, so it keeps its spaces.
+    pub fn decode_whole(&self, ids: &[u32], special: bool) -> String {
+        let text = self.decode(ids, special);
+        let prefixed = matches!(&self.rules, Rules::ScoreBpe(bpe) if bpe.space_prefix());
+        let begun = ids.iter().find(|id| special || !self.is_control(**id));
+        let ordinary = begun.is_some_and(|id| self.token_kind(*id) == Some(TokenKind::Normal));
+        match text.strip_prefix(' ') {
+            Some(rest) if prefixed && ordinary => rest.to_owned(),
+            _ => text,
         }
     }
 
@@ -225,6 +264,7 @@ impl Tokenizer {
     pub fn missing_bytes(&self) -> Vec<u8> {
         match &self.rules {
             Rules::ByteBpe(bpe) => bpe.missing_bytes().collect(),
+            Rules::ScoreBpe(bpe) => bpe.missing_bytes().collect(),
         }
     }
 }
@@ -233,6 +273,7 @@ impl std::fmt::Debug for Tokenizer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kind = match self.rules {
             Rules::ByteBpe(_) => "byte-level BPE",
+            Rules::ScoreBpe(_) => "SentencePiece BPE",
         };
         f.debug_struct("Tokenizer")
             .field("kind", &kind)

@@ -32,6 +32,63 @@ const LLAMA3: &[&str] = &[
     SPACE_RUN,
 ];
 
+/// The pattern of Qwen 2: that of Llama 3 with every number character alone.
+const QWEN2: &[&str] = &[
+    r"'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD]",
+    r"[^\r\n\p{L}\p{N}]?\p{L}+",
+    r"\p{N}",
+    r" ?[^\s\p{L}\p{N}]+[\r\n]*",
+    r"\s*[\r\n]+",
+    SPACE_RUN,
+];
+
+/// The pattern of GPT-4o: words end where an upper-case letter follows lower-case ones, and keep a contraction.
+const GPT4O: &[&str] = &[
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])?",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])?",
+    r"\p{N}{1,3}",
+    r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
+    r"\s*[\r\n]+",
+    SPACE_RUN,
+];
+
+/// The pattern of Mistral's Tekken: as GPT-4o's without contractions, every number character alone.
+const TEKKEN: &[&str] = &[
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*",
+    r"\p{N}",
+    r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
+    r"\s*[\r\n]+",
+    SPACE_RUN,
+];
+
+/// The last step of DeepSeek V3.
+const DEEPSEEK_V3: &[&str] = &[
+    r"[!-/:-@\[-`{-~][A-Za-z]+",
+    r"[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+",
+    r" ?[\p{P}\p{S}]+[\r\n]*",
+    r"\s*[\r\n]+",
+    SPACE_RUN,
+];
+
+/// The letters that DeepSeek LLM keeps together: those with a case, as its list has them.
+const DEEPSEEK_LETTERS: &str = concat!(
+    r"\s?[A-Za-z\x{B5}\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{1BA}\x{1BC}-\x{1BF}\x{1C4}-\x{293}",
+    r"\x{295}-\x{2AF}\x{370}-\x{373}\x{376}\x{377}\x{37B}-\x{37D}\x{37F}\x{386}\x{388}-\x{38A}\x{38C}",
+    r"\x{38E}-\x{3A1}\x{3A3}-\x{3F5}\x{3F7}-\x{481}\x{48A}-\x{52F}\x{531}-\x{556}\x{10A0}-\x{10C5}",
+    r"\x{13A0}-\x{13F5}\x{13F8}-\x{13FD}\x{1C90}-\x{1CBA}\x{1CBD}-\x{1CBF}\x{1D00}-\x{1D2B}",
+    r"\x{1D6B}-\x{1D77}\x{1D79}-\x{1D9A}\x{1E00}-\x{1F15}\x{1F18}-\x{1F1D}\x{1F20}-\x{1F45}",
+    r"\x{1F48}-\x{1F4D}\x{1F50}-\x{1F57}\x{1F59}\x{1F5B}\x{1F5D}\x{1F5F}-\x{1F7D}\x{1F80}-\x{1FB4}",
+    r"\x{1FB6}-\x{1FBC}\x{1FBE}\x{1FC2}-\x{1FC4}\x{1FC6}-\x{1FCC}\x{1FD0}-\x{1FD3}\x{1FD6}-\x{1FDB}",
+    r"\x{1FE0}-\x{1FEC}\x{1FF2}-\x{1FF4}\x{1FF6}-\x{1FFC}\x{2102}\x{2107}\x{210A}-\x{2113}\x{2115}",
+    r"\x{2119}-\x{211D}\x{2124}\x{2126}\x{2128}\x{212A}-\x{212D}\x{212F}-\x{2134}\x{2139}\x{213C}-\x{213F}",
+    r"\x{2145}-\x{2149}\x{214E}\x{2183}\x{2184}\x{2C00}-\x{2C7B}\x{2C7E}-\x{2CE4}\x{2CEB}-\x{2CEE}\x{2CF2}",
+    r"\x{2CF3}\x{A640}-\x{A66D}\x{A680}-\x{A69B}\x{A722}-\x{A76F}\x{A771}-\x{A787}\x{A78B}-\x{A78E}",
+    r"\x{AB70}-\x{ABBF}\x{FB00}-\x{FB06}\x{FB13}-\x{FB17}\x{FF21}-\x{FF3A}\x{FF41}-\x{FF5A}",
+    r"\x{10400}-\x{1044F}\x{104B0}-\x{104D3}\x{104D8}-\x{104FB}\x{10C80}-\x{10CB2}\x{10CC0}-\x{10CF2}",
+    r"\x{118A0}-\x{118DF}\x{1E900}-\x{1E943}]+",
+);
+
 /// One known pre-tokenizer.
 struct Row {
     /// The names that `tokenizer.ggml.pre` may give it; the first is the usual one.
@@ -50,9 +107,57 @@ const ROWS: &[Row] = &[
         ignore_merges: false,
         add_bos: false,
     },
-    Row { names: &["gpt-2", "gpt2"], steps: &[GPT2], ignore_merges: false, add_bos: false },
-    Row { names: &["llama-bpe", "llama3", "llama-v3"], steps: &[LLAMA3], ignore_merges: true, add_bos: true },
-    Row { names: &["smollm"], steps: &[EACH_NUMBER, GPT2], ignore_merges: false, add_bos: false },
+    Row {
+        names: &["gpt-2", "gpt2", "phi-2", "mpt", "olmo", "exaone4", "modern-bert"],
+        steps: &[GPT2],
+        ignore_merges: false,
+        add_bos: false,
+    },
+    Row {
+        names: &["llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral", "lfm2"],
+        steps: &[LLAMA3],
+        ignore_merges: true,
+        add_bos: true,
+    },
+    Row {
+        names: &["smollm", "command-r", "starcoder", "refact", "codeshell", "exaone", "minerva-7b"],
+        steps: &[EACH_NUMBER, GPT2],
+        ignore_merges: false,
+        add_bos: false,
+    },
+    Row {
+        names: &["qwen2", "deepseek-r1-qwen", "megrez", "stablelm2"],
+        steps: &[QWEN2],
+        ignore_merges: false,
+        add_bos: false,
+    },
+    Row {
+        names: &["deepseek-llm"],
+        steps: &[
+            &[r"[\r\n]"],
+            &[DEEPSEEK_LETTERS],
+            &[r"\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+"],
+            &[r"\s+$"],
+            &[r"[\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+"],
+            &[r"\p{N}+"],
+        ],
+        ignore_merges: false,
+        add_bos: false,
+    },
+    Row {
+        names: &["deepseek-v3"],
+        steps: &[&[r"\p{N}{1,3}"], &[r"[\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+"], DEEPSEEK_V3],
+        ignore_merges: false,
+        add_bos: false,
+    },
+    Row {
+        names: &["falcon"],
+        steps: &[&[r"[\p{P}$+<=>^~|`]+"], GPT2, &["[0-9][0-9][0-9]"]],
+        ignore_merges: false,
+        add_bos: false,
+    },
+    Row { names: &["gpt-4o", "llama4"], steps: &[GPT4O], ignore_merges: false, add_bos: false },
+    Row { names: &["tekken"], steps: &[TEKKEN], ignore_merges: true, add_bos: true },
 ];
 
 /// The names that are understood, for an error message.
@@ -186,7 +291,7 @@ mod tests {
     fn unknown_names_are_refused_with_the_known_ones() {
         let message = Pretokenizer::named("mystery").err().unwrap().to_string();
         assert!(
-            message.contains("`mystery`") && message.contains("llama3") && message.contains("smollm)"),
+            message.contains("`mystery`") && message.contains("llama3") && message.contains("tekken)"),
             "{message}"
         );
     }

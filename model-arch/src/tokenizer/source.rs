@@ -14,6 +14,7 @@ pub(crate) mod keys {
     pub(crate) const BOS: &str = "tokenizer.ggml.bos_token_id";
     pub(crate) const EOS: &str = "tokenizer.ggml.eos_token_id";
     pub(crate) const ADD_BOS: &str = "tokenizer.ggml.add_bos_token";
+    pub(crate) const ADD_SPACE: &str = "tokenizer.ggml.add_space_prefix";
     pub(crate) const ADD_EOS: &str = "tokenizer.ggml.add_eos_token";
     /// Single ids that end a generation: end of text, of turn, of message, and the markers after which a
     /// code-completion model leaves the file it was filling in.
@@ -58,6 +59,8 @@ pub struct TokenizerSource {
     pub add_bos: Option<bool>,
     /// Whether a text ends with `eos`.
     pub add_eos: Option<bool>,
+    /// Whether a text begins with one more space, for kinds with scores; `None` is yes.
+    pub add_space_prefix: Option<bool>,
     /// Every id that the file names as an end of generation, with the key that named it.
     pub end_ids: Vec<(&'static str, i64)>,
 }
@@ -98,6 +101,7 @@ impl TokenizerSource {
             eos: metadata.u32(keys::EOS)?,
             add_bos: metadata.bool(keys::ADD_BOS)?,
             add_eos: metadata.bool(keys::ADD_EOS)?,
+            add_space_prefix: metadata.bool(keys::ADD_SPACE)?,
             end_ids,
         })
     }
