@@ -35,6 +35,13 @@ pub(super) fn describe(options: &SynthOptions, header: &mut Header) {
     let mut set = |key: &str, value: f32| header.set(&format!("{architecture}.{key}"), value);
     set("attention.layer_norm_rms_epsilon", shape.norm_eps);
     set("rope.freq_base", shape.rope_base);
+    if architecture == "gemma2" {
+        set("attn_logit_softcapping", 50.0);
+        set("final_logit_softcapping", 30.0);
+    }
+    if let Some(window) = shape.sliding_window {
+        header.set(&format!("{architecture}.attention.sliding_window"), window);
+    }
     let scaling = |key: &str| format!("{architecture}.rope.scaling.{key}");
     match shape.rope_scaling {
         RopeScaling::None => {}

@@ -21,6 +21,8 @@ pub struct Shape {
     pub rope_factors: Option<RopeFactors>,
     /// Scaling written into the metadata.
     pub rope_scaling: RopeScaling,
+    /// Positions that layers with a window see; the architecture decides which layers those are.
+    pub sliding_window: Option<u32>,
     pub norm_eps: f32,
     /// Whether the embedding table is also the output head.
     pub tied: bool,
@@ -60,6 +62,7 @@ impl Shape {
             rope_base: 10_000.0,
             rope_factors: None,
             rope_scaling: RopeScaling::None,
+            sliding_window: None,
             norm_eps: 1e-5,
             tied: false,
         };

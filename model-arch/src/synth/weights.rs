@@ -8,6 +8,7 @@ use super::random::Random;
 use super::recipe::{Role, fitting};
 use super::rope_factors::rope_factors;
 use super::{Shape, SynthOptions};
+use crate::config::RopeScaling;
 use crate::quant::Format;
 use cajeta_catalog::quant::k_scales;
 use half::{bf16, f16};
@@ -64,20 +65,55 @@ pub(super) fn tensors(options: &SynthOptions) -> Vec<Tensor> {
         let values = rope_factors(factors, options.shape.rope_base, options.shape.head_dim);
         tensors.push(plain("rope_freqs.weight".into(), head_dim / 2, Content::Values(values)));
     }
+    if let RopeScaling::LongRope { .. } = options.shape.rope_scaling {
+        // Any divisors will do that grow with the wavelength, the long ones faster.
+        for (name, step) in [("rope_factors_long.weight", 0.5), ("rope_factors_short.weight", 0.03)] {
+            let values = (0..head_dim / 2).map(|i| 1.0 + step * i as f32).collect();
+            tensors.push(plain(name.into(), head_dim / 2, Content::Values(values)));
+        }
+    }
+    let architecture = options.architecture.as_str();
+    let gemma = matches!(architecture, "gemma2" | "gemma3");
     for layer in 0..n_layer {
         let name = |part: &str| format!("blk.{layer}.{part}.weight");
+        let norm = |part: &str, width: u64| plain(name(part), width, Content::Norm);
         let sensitive = Role::Sensitive { layer };
-        tensors.extend([
-            plain(name("attn_norm"), n_embd, Content::Norm),
-            matrix(name("attn_q"), n_embd, n_q, Role::Other),
-            matrix(name("attn_k"), n_embd, n_kv, Role::Other),
-            matrix(name("attn_v"), n_embd, n_kv, sensitive),
-            matrix(name("attn_output"), n_q, n_embd, Role::Other),
-            plain(name("ffn_norm"), n_embd, Content::Norm),
-            matrix(name("ffn_gate"), n_embd, n_ff, Role::Other),
-            matrix(name("ffn_up"), n_embd, n_ff, Role::Other),
-            matrix(name("ffn_down"), n_ff, n_embd, sensitive),
-        ]);
+        tensors.push(norm("attn_norm", n_embd));
+        if architecture == "phi3" {
+            tensors.push(matrix(name("attn_qkv"), n_embd, n_q + 2 * n_kv, Role::Other));
+        } else {
+            tensors.extend([
+                matrix(name("attn_q"), n_embd, n_q, Role::Other),
+                matrix(name("attn_k"), n_embd, n_kv, Role::Other),
+                matrix(name("attn_v"), n_embd, n_kv, sensitive),
+            ]);
+        }
+        if architecture == "qwen2" {
+            for (part, width) in [("attn_q", n_q), ("attn_k", n_kv), ("attn_v", n_kv)] {
+                let content = Content::Matrix { deviation: 0.5 };
+                tensors.push(plain(format!("blk.{layer}.{part}.bias"), width, content));
+            }
+        }
+        if matches!(architecture, "qwen3" | "gemma3") {
+            tensors.extend([norm("attn_q_norm", head_dim), norm("attn_k_norm", head_dim)]);
+        }
+        tensors.push(matrix(name("attn_output"), n_q, n_embd, Role::Other));
+        if gemma {
+            tensors.push(norm("post_attention_norm", n_embd));
+        }
+        tensors.push(norm("ffn_norm", n_embd));
+        if architecture == "phi3" {
+            tensors.push(matrix(name("ffn_up"), n_embd, 2 * n_ff, Role::Other));
+        } else {
+            tensors.extend([
+                matrix(name("ffn_gate"), n_embd, n_ff, Role::Other),
+                matrix(name("ffn_up"), n_embd, n_ff, Role::Other),
+            ]);
+        }
+        tensors.push(matrix(name("ffn_down"), n_ff, n_embd, sensitive));
+        if gemma {
+            tensors.push(norm("post_ffw_norm", n_embd));
+        }
     }
     tensors.push(plain("output_norm.weight".into(), n_embd, Content::Norm));
     if !tied {
