@@ -110,13 +110,18 @@ fn a_missing_unexpected_or_misshapen_tensor_is_named() {
     });
     assert!(matches!(shape, PlanProblem::Shape { ref tensor, .. } if tensor == victim), "{shape}");
 
-    let format = refuse(&|name, _, format| {
-        if name == victim {
-            *format = Format::Q2_K;
-        }
-        Some(name.to_string())
-    });
-    assert!(matches!(format, PlanProblem::Format { found: "Q2_K", .. }), "{format}");
+    // Every format that GGUF knows and nothing here reads is refused by its name.
+    for &unread in Format::ALL.iter().filter(|format| !format.is_decodable()) {
+        let problem = refuse(&|name, _, format| {
+            if name == victim {
+                *format = unread;
+            }
+            Some(name.to_string())
+        });
+        let PlanProblem::Format { ref tensor, found, .. } = problem else { panic!("{unread}: {problem}") };
+        assert_eq!((tensor.as_str(), found), (victim, unread.name()));
+        assert!(problem.to_string().contains(unread.name()), "{problem}");
+    }
 
     let vector = refuse(&|name, _, format| {
         if name == "blk.0.attn_norm.weight" {

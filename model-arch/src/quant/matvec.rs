@@ -93,8 +93,8 @@ mod tests {
         assert!(refused(&[0; 24], &[0.0; 2], &mut [0.0; 2]).contains("expected 3 inputs, got 2"));
         assert!(refused(&[0; 24], &[0.0; 3], &mut [0.0; 3]).contains("expected 2 outputs, got 3"));
         assert!(reference_matvec(Format::Q8_0, &[], 1, 7, &[0.0; 7], &mut [0.0]).is_err());
-        let unknown = reference_matvec(Format::Q5_K, &[0; 176], 1, 256, &[0.0; 256], &mut [0.0]).unwrap_err();
-        assert!(unknown.to_string().contains("Q5_K"), "{unknown}");
+        let unknown = reference_matvec(Format::Q8_K, &[0; 292], 1, 256, &[0.0; 256], &mut [0.0]).unwrap_err();
+        assert!(unknown.to_string().contains("Q8_K"), "{unknown}");
         assert!(reference_matvec(Format::F32, &[], 0, 3, &[0.0; 3], &mut []).is_ok());
     }
 }

@@ -35,13 +35,18 @@ fn tolerance(format: Format) -> f64 {
         Format::F32 | Format::F16 => 0.0,
         Format::Q8_0 => 0.007,
         Format::Q6_K => 0.025,
-        _ => 0.11,
+        Format::Q5_0 | Format::Q5_1 | Format::Q5_K => 0.06,
+        Format::Q4_0 | Format::Q4_1 | Format::Q4_K | Format::IQ4_XS => 0.12,
+        Format::Q3_K => 0.19,
+        _ => 0.33,
     }
 }
 
 #[test]
 fn quantised_tensors_are_near_the_half_precision_ones() {
-    for recipe in ["Q8_0", "Q6_K", "Q4_1", "Q4_K_M"] {
+    let recipes =
+        ["Q8_0", "Q6_K", "Q4_0", "Q4_1", "Q4_K_M", "Q5_0", "Q5_1", "Q5_K_M", "Q3_K_M", "Q2_K", "IQ4_XS"];
+    for recipe in recipes {
         let (Some(exact), Some(file)) = (tales("F16"), tales(recipe)) else { return };
         assert_eq!(file.tensors().len(), exact.tensors().len());
         let mut seen = Vec::new();

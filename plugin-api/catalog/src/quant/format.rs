@@ -1,6 +1,6 @@
 //! The table of weight formats: GGML type ids, names, block sizes, and which of them decode here.
 
-use super::{float, legacy, q4_k, q6_k};
+use super::{five_bit, float, iq4, legacy, mxfp4, q2_k, q3_k, q4_k, q5_k, q6_k};
 
 /// Turns whole blocks into values. Callers pass lengths that [`Format::row_bytes`] agrees with;
 /// surplus on either side is left untouched, so a wrong length never reads or writes past a slice.
@@ -58,26 +58,26 @@ macro_rules! formats {
 formats! {
     F32     = 0,    1,   4, Some(float::decode_f32);
     F16     = 1,    1,   2, Some(float::decode_f16);
-    Q4_0    = 2,   32,  18, None;
+    Q4_0    = 2,   32,  18, Some(legacy::decode_q4_0);
     Q4_1    = 3,   32,  20, Some(legacy::decode_q4_1);
-    Q5_0    = 6,   32,  22, None;
-    Q5_1    = 7,   32,  24, None;
+    Q5_0    = 6,   32,  22, Some(five_bit::decode_q5_0);
+    Q5_1    = 7,   32,  24, Some(five_bit::decode_q5_1);
     Q8_0    = 8,   32,  34, Some(legacy::decode_q8_0);
     Q8_1    = 9,   32,  36, None;
-    Q2_K    = 10, 256,  84, None;
-    Q3_K    = 11, 256, 110, None;
+    Q2_K    = 10, 256,  84, Some(q2_k::decode_q2_k);
+    Q3_K    = 11, 256, 110, Some(q3_k::decode_q3_k);
     Q4_K    = 12, 256, 144, Some(q4_k::decode_q4_k);
-    Q5_K    = 13, 256, 176, None;
+    Q5_K    = 13, 256, 176, Some(q5_k::decode_q5_k);
     Q6_K    = 14, 256, 210, Some(q6_k::decode_q6_k);
     Q8_K    = 15, 256, 292, None;
     IQ2_XXS = 16, 256,  66, None;
     IQ2_XS  = 17, 256,  74, None;
     IQ3_XXS = 18, 256,  98, None;
     IQ1_S   = 19, 256,  50, None;
-    IQ4_NL  = 20,  32,  18, None;
+    IQ4_NL  = 20,  32,  18, Some(iq4::decode_iq4_nl);
     IQ3_S   = 21, 256, 110, None;
     IQ2_S   = 22, 256,  82, None;
-    IQ4_XS  = 23, 256, 136, None;
+    IQ4_XS  = 23, 256, 136, Some(iq4::decode_iq4_xs);
     I8      = 24,   1,   1, None;
     I16     = 25,   1,   2, None;
     I32     = 26,   1,   4, None;
@@ -87,7 +87,7 @@ formats! {
     BF16    = 30,   1,   2, Some(float::decode_bf16);
     TQ1_0   = 34, 256,  54, None;
     TQ2_0   = 35, 256,  66, None;
-    MXFP4   = 39,  32,  17, None;
+    MXFP4   = 39,  32,  17, Some(mxfp4::decode_mxfp4);
     NVFP4   = 40,  64,  36, None;
     Q1_0    = 41, 128,  18, None;
 }
@@ -203,6 +203,8 @@ mod tests {
     #[test]
     fn decodable_formats_are_the_ones_with_a_decoder() {
         let names: Vec<_> = Format::ALL.iter().filter(|f| f.is_decodable()).map(|f| f.name()).collect();
-        assert_eq!(names, ["F32", "F16", "Q4_1", "Q8_0", "Q4_K", "Q6_K", "BF16"]);
+        let plain = ["F32", "F16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"];
+        let k = ["Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"];
+        assert_eq!(names, [&plain[..], &k, &["IQ4_NL", "IQ4_XS", "BF16", "MXFP4"]].concat());
     }
 }

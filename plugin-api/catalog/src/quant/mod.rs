@@ -8,9 +8,15 @@ pub mod format;
 pub mod decode;
 pub mod float;
 pub mod legacy;
+pub mod five_bit;
 pub mod k_scales;
+pub mod q2_k;
+pub mod q3_k;
 pub mod q4_k;
+pub mod q5_k;
 pub mod q6_k;
+pub mod iq4;
+pub mod mxfp4;
 
 pub use decode::{DecodeError, decode_row};
 pub use format::{Format, type_name};
