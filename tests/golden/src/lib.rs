@@ -1,8 +1,11 @@
 //! Holds an engine against exact logits of real models.
 //!
 //! [`reference`] reads the recorded paths, [`place`] finds models and data, [`fidelity`] computes the
-//! distances and states the bounds.
+//! distances and states the bounds. [`architectures`] makes random models of every architecture and holds backends
+//! against the plain forward pass of [`forward`].
 
 pub mod place;
 pub mod reference;
 pub mod fidelity;
+pub mod forward;
+pub mod architectures;

@@ -27,6 +27,11 @@ pub fn model(name: &str) -> Option<PathBuf> {
         let named = std::env::var_os("CAJETA_SMOLLM2").map(PathBuf::from);
         return first([named.unwrap_or(fetched)]);
     }
+    if name == "gemma3-270m-q4_k_m" {
+        let fetched = root().join("target/models/gemma3-270m-q4_k_m.gguf");
+        let named = std::env::var_os("CAJETA_GEMMA3").map(PathBuf::from);
+        return first([named.unwrap_or(fetched)]);
+    }
     let file = format!("{name}.gguf");
     first([root().join("tests/data").join(&file), shared().join("models").join(&file)])
 }

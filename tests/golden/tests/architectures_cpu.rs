@@ -1,0 +1,6 @@
+//! Every architecture on the CPU backend. One backend serves per process, so each has a file.
+
+#[test]
+fn random_models_of_every_architecture() {
+    cajeta_golden::architectures::hold("cpu");
+}
