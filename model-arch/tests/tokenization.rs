@@ -6,8 +6,9 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use cajeta_model_arch::gguf::GgufFile;
-use cajeta_model_arch::tokenizer::{Special, Tokenizer};
+use cajeta_model_arch::tokenizer::{Special, Tokenizer, TokenizerSource};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 #[derive(Deserialize)]
@@ -111,4 +112,27 @@ fn gemma3() {
     check(&tokenizer, "gemma3-270m-q4_k_m");
     assert_eq!((tokenizer.n_vocab(), tokenizer.bos(), tokenizer.eos()), (262_144, Some(2), Some(1)));
     assert!(tokenizer.add_bos() && tokenizer.is_end(106), "<end_of_turn> ends an answer");
+}
+
+/// Every pre-tokenizer over the vocabulary of the tiny model, as the established engine cuts the same texts.
+#[test]
+fn pre_tokenizers() {
+    #[derive(Deserialize)]
+    struct Recorded {
+        texts: Vec<String>,
+        ids: BTreeMap<String, Vec<Vec<u32>>>,
+    }
+    let json = std::fs::read_to_string(workspace().join("tests/data/reference/pretokenizers.json")).unwrap();
+    let recorded: Recorded = serde_json::from_str(&json).unwrap();
+    let file = GgufFile::open(&data("tales-5m.Q4_K_M.gguf", "models/tales-5m.Q4_K_M.gguf")).unwrap();
+    assert_eq!(recorded.ids.len(), 12);
+    for (pre, lists) in recorded.ids {
+        let mut source = TokenizerSource::from_metadata(file.metadata()).unwrap();
+        source.pre = Some(pre.clone());
+        let tokenizer = Tokenizer::new(source).unwrap();
+        assert_eq!(lists.len(), recorded.texts.len());
+        for (text, ids) in recorded.texts.iter().zip(lists) {
+            assert_eq!(tokenizer.encode(text, Special::Plain), ids, "{pre}: {text:?}");
+        }
+    }
 }

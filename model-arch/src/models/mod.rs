@@ -31,3 +31,6 @@ pub(crate) fn build(config: &ModelConfig, file: &GgufFile, ctx: u32) -> Result<P
         other => Err(b.fail(PlanProblem::Architecture { found: other.into() })),
     }
 }
+
+#[cfg(test)]
+mod tests;
