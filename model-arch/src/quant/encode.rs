@@ -1,6 +1,6 @@
 //! Encoding one row of values into any format that has a quantiser here.
 
-use super::{blocks_of_32, blocks_of_256};
+use super::{blocks_of_32, k_ranges, k_signed, uneven};
 use cajeta_catalog::quant::Format;
 use half::{bf16, f16};
 
@@ -38,8 +38,24 @@ pub enum EncodeError {
 }
 
 /// The formats [`encode_row`] writes.
-pub const ENCODABLE: [Format; 7] =
-    [Format::F32, Format::F16, Format::BF16, Format::Q8_0, Format::Q4_1, Format::Q4_K, Format::Q6_K];
+pub const ENCODABLE: [Format; 16] = [
+    Format::F32,
+    Format::F16,
+    Format::BF16,
+    Format::Q8_0,
+    Format::Q4_0,
+    Format::Q4_1,
+    Format::Q5_0,
+    Format::Q5_1,
+    Format::Q2_K,
+    Format::Q3_K,
+    Format::Q4_K,
+    Format::Q5_K,
+    Format::Q6_K,
+    Format::IQ4_NL,
+    Format::IQ4_XS,
+    Format::MXFP4,
+];
 
 /// Encodes `values` as `format` into `bytes`.
 ///
@@ -48,9 +64,6 @@ pub const ENCODABLE: [Format; 7] =
 /// `format.row_bytes(values.len())` long, or a value is not finite or beyond the range of the F16
 /// scales.
 pub fn encode_row(format: Format, values: &[f32], bytes: &mut [u8]) -> Result<(), EncodeError> {
-    if !ENCODABLE.contains(&format) {
-        return Err(EncodeError::NoQuantiser { format });
-    }
     if format.row_bytes(values.len() as u64) != Some(bytes.len() as u64) {
         return Err(EncodeError::Length { format, values: values.len(), got: bytes.len() });
     }
@@ -69,9 +82,19 @@ pub fn encode_row(format: Format, values: &[f32], bytes: &mut [u8]) -> Result<()
         Format::F16 => each(values, bytes, |value| f16::from_f32(value).to_le_bytes()),
         Format::BF16 => each(values, bytes, |value| bf16::from_f32(value).to_le_bytes()),
         Format::Q8_0 => blocks(values, bytes, blocks_of_32::encode_q8_0),
+        Format::Q4_0 => blocks(values, bytes, blocks_of_32::encode_q4_0),
         Format::Q4_1 => blocks(values, bytes, blocks_of_32::encode_q4_1),
-        Format::Q4_K => blocks(values, bytes, blocks_of_256::encode_q4_k),
-        _ => blocks(values, bytes, blocks_of_256::encode_q6_k),
+        Format::Q5_0 => blocks(values, bytes, blocks_of_32::encode_q5_0),
+        Format::Q5_1 => blocks(values, bytes, blocks_of_32::encode_q5_1),
+        Format::Q2_K => blocks(values, bytes, k_ranges::encode_q2_k),
+        Format::Q3_K => blocks(values, bytes, k_signed::encode_q3_k),
+        Format::Q4_K => blocks(values, bytes, k_ranges::encode_q4_k),
+        Format::Q5_K => blocks(values, bytes, k_ranges::encode_q5_k),
+        Format::Q6_K => blocks(values, bytes, k_signed::encode_q6_k),
+        Format::IQ4_NL => blocks(values, bytes, uneven::encode_iq4_nl),
+        Format::IQ4_XS => blocks(values, bytes, uneven::encode_iq4_xs),
+        Format::MXFP4 => blocks(values, bytes, uneven::encode_mxfp4),
+        _ => return Err(EncodeError::NoQuantiser { format }),
     }
     Ok(())
 }
@@ -95,7 +118,7 @@ fn blocks<const L: usize, const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cajeta_catalog::quant::decode_row;
+    use cajeta_catalog::quant::{decode_row, iq4, mxfp4};
     use proptest::prelude::*;
 
     fn round_trip(format: Format, values: &[f32]) -> Vec<f32> {
@@ -115,11 +138,24 @@ mod tests {
             Format::F16 => 0.000_5,
             Format::BF16 => 0.004,
             Format::Q8_0 => 0.005,
+            // The extreme value stands at the wider end; one as large on the other side loses a step.
+            Format::Q4_0 => 0.125 + 0.01,
+            Format::Q5_0 => 0.063 + 0.005,
             // A step is a fifteenth of the range, which may be twice the largest magnitude.
             Format::Q4_1 => 0.07,
+            Format::Q5_1 => 0.035,
             // The same, and a 63rd of the largest scale times 15 may be lost at the far end.
             Format::Q4_K => 0.07 + 0.02,
-            _ => 0.04,
+            Format::Q5_K => 0.035 + 0.02,
+            // A third of the range, and scales of four bits.
+            Format::Q2_K => 0.34 + 0.1,
+            Format::Q3_K => 0.25 + 0.03,
+            Format::Q6_K => 0.04,
+            // Half the widest gap of the table, or the difference of its ends.
+            Format::IQ4_NL => 0.12,
+            Format::IQ4_XS => 0.12 + 0.02,
+            // The largest may be cut from 8 to 6.
+            _ => 0.26,
         }
     }
 
@@ -130,6 +166,26 @@ mod tests {
         assert_eq!(round_trip(Format::Q8_0, &q8), q8);
         let q4 = ramp(32, &|i| (i % 16) as f32 * 0.25 - 2.0);
         assert_eq!(round_trip(Format::Q4_1, &q4), q4);
+        let centred = ramp(32, &|i| (i % 16) as f32 * 0.25 - 2.0);
+        assert_eq!(round_trip(Format::Q4_0, &centred), centred);
+        let centred = ramp(32, &|i| i as f32 * -0.125 + 2.0);
+        assert_eq!(round_trip(Format::Q5_0, &centred), centred);
+        let q5 = ramp(32, &|i| i as f32 * 0.25 - 2.0);
+        assert_eq!(round_trip(Format::Q5_1, &q5), q5);
+        let iq4 = ramp(32, &|i| f32::from(iq4::LEVELS[i * 7 % 16]) * -0.5);
+        assert_eq!(round_trip(Format::IQ4_NL, &iq4), iq4);
+        let mx = ramp(32, &|i| f32::from(mxfp4::LEVELS[i * 5 % 16]) * 0.125);
+        assert_eq!(round_trip(Format::MXFP4, &mx), mx);
+        // Sub-block 0 has the scale -32, so that d is exactly a quarter.
+        let q3 = ramp(256, &|i| 0.25 * (2.0 * (i / 16) as f32 - 32.0) * ((i * 3 % 8) as f32 - 4.0));
+        assert_eq!(round_trip(Format::Q3_K, &q3), q3);
+        let xs = ramp(256, &|i| 0.25 * ((i / 32 * 3) as f32 - 32.0) * f32::from(iq4::LEVELS[i * 7 % 16]));
+        assert_eq!(round_trip(Format::IQ4_XS, &xs), xs);
+        // The largest scale and minimum are 15 (Q2_K) and 63 (Q5_K), so that d and dmin are exact.
+        let q2 = ramp(256, &|i| 0.5 * (i / 16) as f32 * (i % 4) as f32 - 0.25 * (i / 16) as f32);
+        assert_eq!(round_trip(Format::Q2_K, &q2), q2);
+        let k5 = ramp(256, &|i| 0.5 * (9 * (i / 32)) as f32 * (i % 32) as f32 - 2.0 * (9 * (i / 32)) as f32);
+        assert_eq!(round_trip(Format::Q5_K, &k5), k5);
         let k4 = ramp(256, &|i| (i % 16) as f32 * 0.63 * 2.0 - 1.26 * 8.0);
         let error =
             round_trip(Format::Q4_K, &k4).iter().zip(&k4).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
@@ -162,7 +218,7 @@ mod tests {
         let refused = |format, values: &[f32], bytes: &mut [u8]| {
             encode_row(format, values, bytes).unwrap_err().to_string()
         };
-        assert!(refused(Format::Q5_K, &[0.0; 256], &mut [0; 176]).contains("no quantiser writes Q5_K"));
+        assert!(refused(Format::Q8_K, &[0.0; 256], &mut [0; 292]).contains("no quantiser writes Q8_K"));
         assert!(refused(Format::Q8_0, &[0.0; 33], &mut bytes).contains("33 values"));
         assert!(refused(Format::Q8_0, &[0.0; 32], &mut [0; 33]).contains("33 bytes"));
         assert!(refused(Format::F16, &[f32::NAN; 17], &mut bytes).contains("value 0 is NaN"));

@@ -69,7 +69,7 @@ pub fn reference_matvec(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quant::encode_row;
+    use crate::quant::encode::{ENCODABLE, encode_row};
 
     #[test]
     fn two_rows_by_hand() {
@@ -82,6 +82,25 @@ mod tests {
         reference_matvec(Format::Q8_0, &weights, 2, 32, &x, &mut out).unwrap();
         // Evens 0..=30 sum to 240; odds 1..=29 sum to 225, and 127 stands at 31.
         assert_eq!(out, [127.0 * 16.0 * (0.5 - 1.0), 0.5 * 240.0 - 225.0 - 127.0]);
+    }
+
+    #[test]
+    fn every_format_that_is_written_is_multiplied() {
+        // -4 to 3 in each sixteen; every format holds it to within a sixth.
+        let row: Vec<f32> = (0..256).map(|i| ((i * 5) % 8) as f32 - 4.0).collect();
+        let x: Vec<f32> = row.iter().map(|value| value / 64.0).collect();
+        let exact: f64 =
+            row.iter().zip(&x).map(|(&weight, &input)| f64::from(weight) * f64::from(input)).sum();
+        assert_eq!(exact, 22.0);
+        for format in ENCODABLE {
+            let row_bytes = format.row_bytes(256).unwrap() as usize;
+            let mut weights = vec![0; 2 * row_bytes];
+            encode_row(format, &row, &mut weights[row_bytes..]).unwrap();
+            let mut out = [9.0; 2];
+            reference_matvec(format, &weights, 2, 256, &x, &mut out).unwrap();
+            assert_eq!(out[0], 0.0, "{format}");
+            assert!((out[1] - exact).abs() < exact / 6.0, "{format}: {} for {exact}", out[1]);
+        }
     }
 
     #[test]

@@ -6,7 +6,9 @@
 
 pub mod encode;
 mod blocks_of_32;
-mod blocks_of_256;
+mod k_ranges;
+mod k_signed;
+mod uneven;
 pub mod matvec;
 
 pub use cajeta_catalog::quant::{DecodeError, Format, decode_row};
