@@ -6,14 +6,17 @@
 //! like a trained model's, so that greedy choices are rarely ties.
 
 pub mod shape;
+pub mod mixture;
 pub mod recipe;
 mod vocabulary;
 mod rope_factors;
 mod random;
+mod blocks;
 mod weights;
 mod pipeline;
 mod metadata;
 
+pub use mixture::Mixture;
 pub use recipe::Recipe;
 pub use shape::{RopeFactors, Shape};
 
@@ -99,6 +102,7 @@ pub fn write(
         return Err(SynthError::Architecture { found: options.architecture.clone() });
     }
     options.shape.check()?;
+    options.recipe.check()?;
     let mut partial = path.as_os_str().to_owned();
     partial.push(".partial");
     let partial = PathBuf::from(partial);
