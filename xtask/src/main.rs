@@ -11,6 +11,7 @@ mod libtest;
 mod nextest;
 mod scope;
 mod test;
+mod kernels;
 mod tidy;
 
 use failure::Failure;
@@ -23,6 +24,7 @@ usage: cargo xtask <command>
   test                    run every test and check, fetching what they need
   test FILTER             run only the tests whose name contains FILTER
   test --list             list the tests
+  kernels [--setup]       compile device code for the vendor backends; --setup installs the compiler if there is none
   tidy                    check the rules that no compiler checks (CONTRIBUTING.md says which)
   ci                      run .ci/run, exactly what continuous integration runs";
 
@@ -35,6 +37,8 @@ fn main() {
         ["test"] => test::everything(&workspace),
         ["test", "--list"] => test::list(&workspace),
         ["test", filter] if !filter.starts_with('-') => test::matching(&workspace, filter),
+        ["kernels"] => kernels::run(&workspace, false),
+        ["kernels", "--setup"] => kernels::run(&workspace, true),
         ["tidy"] => tidy::run(&workspace),
         ["ci"] => process::run(workspace.command(workspace.root().join(".ci/run"))),
         ["help" | "--help" | "-h"] => {

@@ -1,0 +1,50 @@
+//! The device code of one device, loaded: a function a kernel.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use cajeta_plugin_api::{Answer, Fault};
+
+use crate::code::{self, CODES, KERNELS};
+use crate::driver::{Context, Function, Module};
+
+/// Loaded kernels by name.
+pub(super) struct LoadedCode {
+    functions: HashMap<&'static str, Function>,
+}
+
+impl LoadedCode {
+    /// Loads all code of a target.
+    ///
+    /// # Errors
+    /// Unsupported when this build has none.
+    pub(super) fn load(context: &Arc<Context>, target: &str) -> Answer<LoadedCode> {
+        let mut modules: HashMap<usize, Arc<Module>> = HashMap::new();
+        let mut functions = HashMap::new();
+        for kernel in KERNELS.iter().filter(|kernel| kernel.target == target) {
+            let module = match modules.get(&kernel.code) {
+                Some(module) => module,
+                None => {
+                    let code =
+                        CODES.get(kernel.code).ok_or_else(|| Fault::internal("a kernel without code"))?;
+                    modules.entry(kernel.code).or_insert(Module::load(context, code.bytes, code.file)?)
+                }
+            };
+            functions.insert(kernel.name, module.function(kernel.name)?);
+        }
+        if functions.is_empty() {
+            return Err(Fault::unsupported(format!(
+                "no device code for target {target}: this build has {}",
+                code::targets()
+            )));
+        }
+        Ok(LoadedCode { functions })
+    }
+
+    /// A kernel.
+    pub(super) fn function(&self, name: &str) -> Answer<&Function> {
+        self.functions
+            .get(name)
+            .ok_or_else(|| Fault::internal(format!("kernel {name} is not in the device code")))
+    }
+}

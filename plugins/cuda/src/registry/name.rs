@@ -1,0 +1,61 @@
+//! Names: of rows, and of the kernels behind them.
+
+use cajeta_plugin_api::abi::Regime;
+use cajeta_plugin_api::catalog::quant::Format;
+
+use super::{Entry, Kind};
+
+/// A format as it stands in names: `Q4_K` is `q4k`.
+fn prefix(format: Option<Format>) -> String {
+    format.map_or_else(String::new, |format| format.name().to_lowercase().replace('_', ""))
+}
+
+/// The row's name, for instance `q4kWaveMatVecCols`.
+pub(super) fn of(entry: Entry) -> String {
+    let stem = match entry.kind {
+        Kind::Attention => "attnFlashGqa".to_owned(),
+        kind => format!("{}{}", prefix(entry.format), stem(kind)),
+    };
+    let regime = match (entry.kind, entry.regime) {
+        (_, Regime::DECODE_COLS) => "Cols",
+        (Kind::TileGemm, _) => "",
+        (_, Regime::PREFILL_BATCH) => "Batch",
+        _ => "",
+    };
+    format!("{stem}{regime}")
+}
+
+fn stem(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Embed => "Embed",
+        Kind::Norm => "rmsNorm",
+        Kind::Add => "add",
+        Kind::Glu { gelu: false } => "gluSilu",
+        Kind::Glu { gelu: true } => "gluGelu",
+        Kind::Copy => "copyRows",
+        Kind::RopeAppend { pairs: false } => "ropeAppendHalves",
+        Kind::RopeAppend { pairs: true } => "ropeAppendPairs",
+        Kind::Attention => "attnFlashGqa",
+        Kind::Argmax => "argmaxRow",
+        Kind::Sample => "sampleRow",
+        Kind::Advance => "advanceState",
+        Kind::MatVec => "WaveMatVec",
+        Kind::TileGemm => "TileGemm",
+    }
+}
+
+impl Entry {
+    /// Every kernel a launch of this row may run.
+    pub(crate) fn kernels(self) -> Vec<String> {
+        let stem = format!("{}{}", prefix(self.format), stem(self.kind));
+        match self.kind {
+            Kind::Attention => ["attnFlashGqa64", "attnFlashGqa128", "attnFlashGqa256", "attnReduce"]
+                .map(str::to_owned)
+                .to_vec(),
+            Kind::MatVec if self.regime == Regime::DECODE_COLS => {
+                ["", "Cols2", "Cols4", "Cols8"].map(|columns| format!("{stem}{columns}")).to_vec()
+            }
+            _ => vec![stem],
+        }
+    }
+}
