@@ -1,15 +1,17 @@
-//! Byte-level BPE: text is cut into words, words into bytes, and bytes are merged by the ranked rules of the file.
+//! Byte-level BPE: text is cut into words, words are spelled byte by byte, and the `tokenizers` crate merges the
+//! bytes by the ranked rules of the file.
 
 use super::byte_alphabet;
 use super::error::TokenizerError;
-use super::merge::Merger;
 use super::pretokenize::Pretokenizer;
 use super::source::{MAX_MERGES, keys};
 use super::vocabulary::Vocabulary;
 use crate::gguf::StringArray;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use tokenizers::Model;
+use tokenizers::models::bpe::BPE;
 
-/// A symbol that no rule names and that is dropped at the end: a byte that has no token.
+/// Stands for a byte that has no token.
 const NO_TOKEN: u32 = u32::MAX;
 
 /// The rules of one byte-level vocabulary.
@@ -17,8 +19,8 @@ pub(crate) struct ByteBpe {
     pretokenizer: Pretokenizer,
     /// The token of each single byte.
     byte_ids: [u32; 256],
-    /// For a pair of neighbours, the rank of the rule that joins them and the token it makes.
-    merges: HashMap<(u32, u32), (u32, u32)>,
+    /// Merges a spelled word.
+    model: BPE,
     /// Tokens that some rule makes, which ordinary text can therefore produce.
     made: HashSet<u32>,
 }
@@ -43,15 +45,12 @@ impl ByteBpe {
         if list.len() > MAX_MERGES {
             return Err(TokenizerError::TooLarge { what: keys::MERGES, got: list.len(), limit: MAX_MERGES });
         }
-        let mut merges = HashMap::with_capacity(list.len());
+        let mut merges = Vec::with_capacity(list.len());
+        let mut named = HashSet::with_capacity(list.len());
         let mut made = HashSet::with_capacity(list.len());
         let mut joined_text = String::new();
-        for (rank, rule) in (0u32..).zip(list.iter()) {
-            let bad = |reason: String| TokenizerError::BadMerge {
-                index: rank as usize,
-                text: rule.to_owned(),
-                reason,
-            };
+        for (index, rule) in list.iter().enumerate() {
+            let bad = |reason: String| TokenizerError::BadMerge { index, text: rule.to_owned(), reason };
             let (left, right) =
                 rule.split_once(' ').ok_or_else(|| bad("is not two parts with a space between".into()))?;
             let known = |text: &str| {
@@ -62,17 +61,24 @@ impl ByteBpe {
             joined_text.clear();
             joined_text.push_str(left);
             joined_text.push_str(right);
-            let (left, right, joined) = (known(left)?, known(right)?, known(&joined_text)?);
+            let pair = (known(left)?, known(right)?);
+            made.insert(known(&joined_text)?);
             // A repeated rule keeps its first, better rank.
-            merges.entry((left, right)).or_insert((rank, joined));
-            made.insert(joined);
+            if named.insert(pair) {
+                merges.push((left.to_owned(), right.to_owned()));
+            }
         }
         let byte_ids = std::array::from_fn(|byte| {
             let mut text = [0; 4];
             let spelled = byte_alphabet::char_of(byte as u8).encode_utf8(&mut text);
             vocabulary.id(spelled).unwrap_or(NO_TOKEN)
         });
-        Ok(Self { pretokenizer, byte_ids, merges, made })
+        let model = BPE::builder()
+            .vocab_and_merges(vocabulary.spellings(), merges)
+            .ignore_merges(pretokenizer.ignore_merges)
+            .build()
+            .map_err(|error| TokenizerError::BadRules { reason: error.to_string() })?;
+        Ok(Self { pretokenizer, byte_ids, model, made })
     }
 
     /// Whether prompts start with the begin token when the file does not say.
@@ -92,22 +98,17 @@ impl ByteBpe {
     }
 
     /// Appends the tokens of `text`, which holds no special tokens.
-    pub(crate) fn encode(&self, text: &str, vocabulary: &Vocabulary, out: &mut Vec<u32>) {
-        let mut merger = Merger::new();
+    pub(crate) fn encode(&self, text: &str, out: &mut Vec<u32>) {
         let mut spelled = String::new();
         self.pretokenizer.split(text, &mut |word| {
-            // The spelling of a word is at least as long as the word.
-            if self.pretokenizer.ignore_merges && word.len() <= vocabulary.longest_text() {
+            // A byte without a token joins nothing: what is before it and after it are words of their own.
+            for part in word.as_bytes().split(|byte| self.byte_ids[usize::from(*byte)] == NO_TOKEN) {
                 spelled.clear();
-                spelled.extend(word.bytes().map(byte_alphabet::char_of));
-                if let Some(id) = vocabulary.id(&spelled) {
-                    out.push(id);
-                    return;
-                }
+                spelled.extend(part.iter().map(|byte| byte_alphabet::char_of(*byte)));
+                // Every byte of the part has a token, so the model has no reason to refuse.
+                let tokens = self.model.tokenize(&spelled).unwrap_or_default();
+                out.extend(tokens.into_iter().map(|token| token.id));
             }
-            let bytes = word.bytes().map(|byte| self.byte_ids[usize::from(byte)]);
-            let join = |left, right| self.merges.get(&(left, right)).copied();
-            merger.run(bytes, join, |id| out.extend((id != NO_TOKEN).then_some(id)));
         });
     }
 }

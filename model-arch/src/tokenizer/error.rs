@@ -39,6 +39,12 @@ pub enum TokenizerError {
         /// The names that would have been accepted.
         known: String,
     },
+    /// The merge rules are contradictory.
+    #[error("tokenizer: the merge rules cannot be used: {reason}; the file is damaged")]
+    BadRules {
+        /// The library's words.
+        reason: String,
+    },
     /// An array is larger than any real vocabulary.
     #[error(
         "tokenizer: {what} has {got} entries, more than the {limit} that are accepted; the file is damaged"

@@ -121,7 +121,7 @@ impl Tokenizer {
             }
             Piece::Text(text) => {
                 match &self.rules {
-                    Rules::ByteBpe(bpe) => bpe.encode(text, &self.vocabulary, &mut out),
+                    Rules::ByteBpe(bpe) => bpe.encode(text, &mut out),
                     Rules::ScoreBpe(bpe) => bpe.encode(text, first, &self.vocabulary, &mut out),
                 }
                 first = false;

@@ -136,6 +136,11 @@ impl Vocabulary {
     }
 
     /// Makes a token a control token, for files that forgot to say so.
+    /// Every token's text with its id, as the `tokenizers` crate wants them.
+    pub(crate) fn spellings(&self) -> tokenizers::models::bpe::Vocab {
+        self.iter().map(|(id, text, _)| (text.to_owned(), id)).collect()
+    }
+
     pub(crate) fn make_control(&mut self, id: u32) {
         if let Some(kind) = self.kinds.get_mut(id as usize) {
             *kind = TokenKind::Control;
