@@ -44,7 +44,7 @@ pub(crate) fn run(flags: Flags) -> Outcome {
     let ids = source.ids()?;
     let tokenizer = tokenizer(&flags.model)?;
     tokenizer.check_ids(&ids)?;
-    let text = tokenizer.decode(&ids, flags.special);
+    let text = tokenizer.decode_whole(&ids, flags.special);
     if flags.json {
         return output::json(&Report { text });
     }
