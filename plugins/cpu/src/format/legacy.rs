@@ -16,24 +16,19 @@ impl Decode for Q8_0 {
 
     #[inline(always)]
     unsafe fn scales<S: Simd>(blocks: *const u8, count: usize, out: *mut f32) {
-        let half = |at: usize| blocks.add(at * Self::BYTES).cast::<u16>().read_unaligned();
         let mut at = 0;
-        // Eight at a time: a wider vector's other lanes are overwritten by the
-        // next group or never read. The last group may repeat blocks of the one
-        // before it.
-        if count >= 8 {
-            loop {
-                let mut halves = [0u16; 16];
-                for (i, bits) in halves.iter_mut().enumerate().take(8) {
-                    *bits = half(at + i);
-                }
-                S::store(out.add(at), S::load_f16(halves.as_ptr()));
-                at += 8;
-                if at >= count {
-                    return;
-                }
-                at = at.min(count - 8);
-            }
+        while at + 8 <= count {
+            some_d::<S, 8>(blocks.add(at * Self::BYTES), out.add(at));
+            at += 8;
+        }
+        if at + 4 <= count {
+            some_d::<S, 4>(blocks.add(at * Self::BYTES), out.add(at));
+            at += 4;
+        }
+        // The rest may repeat blocks of the group before it.
+        if at < count && count >= 4 {
+            some_d::<S, 4>(blocks.add((count - 4) * Self::BYTES), out.add(count - 4));
+            return;
         }
         while at < count {
             *out.add(at) = half_at::<S>(blocks.add(at * Self::BYTES));
@@ -74,22 +69,19 @@ impl Decode for Q4_1 {
 
     #[inline(always)]
     unsafe fn scales<S: Simd>(blocks: *const u8, count: usize, out: *mut f32) {
-        let both = |at: usize| blocks.add(at * Self::BYTES).cast::<u32>().read_unaligned();
-        let group = S::LANES / 2;
         let mut at = 0;
-        if count >= group {
-            loop {
-                let mut words = [0u32; 8];
-                for (i, bits) in words.iter_mut().enumerate().take(group) {
-                    *bits = both(at + i);
-                }
-                S::store(out.add(2 * at), S::load_f16(words.as_ptr().cast()));
-                at += group;
-                if at >= count {
-                    return;
-                }
-                at = at.min(count - group);
-            }
+        while at + 8 <= count && S::LANES == 16 {
+            some_d_m::<S, 8>(blocks.add(at * Self::BYTES), out.add(2 * at));
+            at += 8;
+        }
+        while at + 4 <= count {
+            some_d_m::<S, 4>(blocks.add(at * Self::BYTES), out.add(2 * at));
+            at += 4;
+        }
+        // The rest may repeat blocks of the group before it.
+        if at < count && count >= 4 {
+            some_d_m::<S, 4>(blocks.add((count - 4) * Self::BYTES), out.add(2 * (count - 4)));
+            return;
         }
         while at < count {
             let block = blocks.add(at * Self::BYTES);
@@ -111,4 +103,25 @@ impl Decode for Q4_1 {
     unsafe fn one(_run: *const u8, _index: usize) -> f32 {
         f32::NAN
     }
+}
+
+/// The `d` of `N` Q8_0 blocks (at most the lanes). Writes a whole vector: what
+/// lies past the `N` is written again later or never read.
+#[inline(always)]
+unsafe fn some_d<S: Simd, const N: usize>(blocks: *const u8, out: *mut f32) {
+    let mut halves = [0u16; 16];
+    for (i, bits) in halves.iter_mut().enumerate().take(N) {
+        *bits = blocks.add(i * Q8_0::BYTES).cast::<u16>().read_unaligned();
+    }
+    S::store(out, S::load_f16(halves.as_ptr()));
+}
+
+/// The `d` and `m` of `N` Q4_1 blocks (at most half the lanes); as [`some_d`].
+#[inline(always)]
+unsafe fn some_d_m<S: Simd, const N: usize>(blocks: *const u8, out: *mut f32) {
+    let mut words = [0u32; 8];
+    for (i, bits) in words.iter_mut().enumerate().take(N) {
+        *bits = blocks.add(i * Q4_1::BYTES).cast::<u32>().read_unaligned();
+    }
+    S::store(out, S::load_f16(words.as_ptr().cast()));
 }

@@ -176,9 +176,9 @@ macro_rules! tier {
 
             const fn format<D: Decode>() -> FormatKernels {
                 FormatKernels {
-                    dot: [dot_of::<D, $r1, 1>, dot_of::<D, $r2, 2>, dot_of::<D, $r3, 3>, dot_of::<D, $r4, 4>],
+                    dot: [if D::RAGGED { dot_of::<D, 4, 1> } else { dot_of::<D, $r1, 1> }, dot_of::<D, $r2, 2>, dot_of::<D, $r3, 3>, dot_of::<D, $r4, 4>],
                     dot_one: [dot_of::<D, 1, 1>, dot_of::<D, 1, 2>, dot_of::<D, 1, 3>, dot_of::<D, 1, 4>],
-                    rows: [$r1, $r2, $r3, $r4],
+                    rows: [if D::RAGGED { 4 } else { $r1 }, $r2, $r3, $r4],
                     expand: expand_of::<D>,
                 }
             }
@@ -216,5 +216,5 @@ tier!(avx2, Avx2, features: "avx2,fma,f16c", dot rows: 4 2 1 1, tile: 2 x 6, den
 #[cfg(target_arch = "x86_64")]
 tier!(
     avx512, Avx512, features: "avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,f16c",
-    dot rows: 4 4 2 2, tile: 2 x 12, dense: 4 x 6
+    dot rows: 8 4 2 2, tile: 2 x 12, dense: 4 x 6
 );
