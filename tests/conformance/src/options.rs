@@ -5,7 +5,7 @@
 pub struct Expected {
     /// The row's name.
     pub row: String,
-    /// Why it may fail for now.
+    /// Why it is known to fail.
     pub reason: String,
 }
 
