@@ -40,8 +40,8 @@ pub trait Backend: Sized + 'static {
     /// What the compiler measured about a row for a target. `row` is in range.
     fn manifest(row: usize, target: &str) -> Answer<Manifest>;
 
-    /// Launch shape of a row at a problem. Pure. `row` is in range.
-    fn geometry(row: usize, facts: &DeviceFacts, problem: &Problem) -> Answer<Geometry>;
+    /// Launch shape of a row at a problem. Pure. `row` is in range; `scalars` are the launch's.
+    fn geometry(row: usize, facts: &DeviceFacts, problem: &Problem, scalars: &[u8]) -> Answer<Geometry>;
 
     /// Bytes an own layout takes for the given sources. Pure.
     fn layout_bytes(layout: LayoutId, shapes: &[Shape]) -> Answer<u64>;

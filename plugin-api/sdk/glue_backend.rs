@@ -9,6 +9,7 @@ use cajeta_abi::{
 use crate::fault::{Answer, Fault};
 use crate::guard;
 use crate::instance::Exported;
+use crate::launch_check::check_scalars;
 
 pub(crate) fn table<B: Exported>() -> BackendV1 {
     BackendV1 {
@@ -91,11 +92,14 @@ extern "C" fn geometry<B: Exported>(
     row: u32,
     facts: &DeviceFacts,
     problem: &Problem,
+    scalars: RSlice<'_, u8>,
     out: &mut Geometry,
     error: &mut ErrorBuf,
 ) -> Code {
     guard::code(error, || {
-        *out = B::geometry(row_index::<B>(row)?, facts, problem)?;
+        let row = row_index::<B>(row)?;
+        check_scalars(&B::rows()[row], scalars.as_slice())?;
+        *out = B::geometry(row, facts, problem, scalars.as_slice())?;
         Ok(())
     })
 }

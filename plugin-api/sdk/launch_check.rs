@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cajeta_abi::abi_stable::std_types::RSlice;
-use cajeta_abi::{Access, BufferArg, Code, DeviceFacts, Fact, Geometry, Handle, Launch, Row};
+use cajeta_abi::{Access, BufferArg, Code, Fact, Handle, Launch, Row};
 use cajeta_catalog::contract::operands;
 use cajeta_catalog::op::Op;
 use cajeta_catalog::scalars::scalar_bytes;
@@ -53,18 +53,9 @@ pub(crate) fn check<B: Backend>(
     }
     overlaps(row, given).map_err(refuse)?;
 
-    let ops: Option<Vec<Op>> = row.steps.iter().map(|step| Op::from_id(step.op)).collect();
-    if let Some(ops) = ops {
-        let expected: usize = ops.into_iter().map(scalar_bytes).sum();
-        if launch.scalars.len() != expected {
-            return Err(refuse(format!(
-                "{expected} bytes of scalars expected, {} given",
-                launch.scalars.len()
-            )));
-        }
-    }
-
-    let geometry = geometry::<B>(index, &open.facts, launch)?;
+    let scalars = launch.scalars.as_slice();
+    check_scalars(row, scalars)?;
+    let geometry = B::geometry(index, &open.facts, &launch.problem, scalars)?;
     let side = |what: &str, arg: &BufferArg, need: u64| {
         if need == 0 {
             return Ok(None);
@@ -92,8 +83,19 @@ pub(crate) fn check<B: Backend>(
     })
 }
 
-fn geometry<B: Backend>(row: usize, facts: &DeviceFacts, launch: &Launch<'_>) -> Answer<Geometry> {
-    B::geometry(row, facts, &launch.problem)
+/// Refuses scalars that are not as long as the row's steps take together. A row with an op this crate does not know is
+/// not held to anything here.
+pub(crate) fn check_scalars(row: &Row, scalars: &[u8]) -> Answer<()> {
+    let ops: Option<Vec<Op>> = row.steps.iter().map(|step| Op::from_id(step.op)).collect();
+    let expected: Option<usize> = ops.map(|ops| ops.into_iter().map(scalar_bytes).sum());
+    match expected {
+        Some(expected) if expected != scalars.len() => Err(Fault::invalid(format!(
+            "{}: {expected} bytes of scalars expected, {} given",
+            row.name,
+            scalars.len()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Whether an argument may be absent: every operand it serves is optional.

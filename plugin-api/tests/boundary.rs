@@ -34,7 +34,7 @@ impl Backend for Toy {
     fn manifest(_row: usize, _target: &str) -> Answer<Manifest> {
         Ok(Manifest::none())
     }
-    fn geometry(_row: usize, _facts: &DeviceFacts, _problem: &Problem) -> Answer<Geometry> {
+    fn geometry(_row: usize, _facts: &DeviceFacts, _problem: &Problem, _scalars: &[u8]) -> Answer<Geometry> {
         Ok(Geometry::default())
     }
     fn layout_bytes(_layout: LayoutId, _shapes: &[Shape]) -> Answer<u64> {

@@ -44,7 +44,7 @@ fn generate(text: &str, folder: &Path) -> Result<String, String> {
     let mut kernels = String::new();
     for line in lines {
         let words: Vec<&str> = line.split('\t').collect();
-        let [name, target, code, digest, registers, spill, shared, threads] = words.as_slice() else {
+        let [name, target, code, digest, registers, spill, shared, threads, waits] = words.as_slice() else {
             return Err(format!("the table of kernels has a line that is not one: `{line}`; {REMEDY}"));
         };
         let index = codes.iter().position(|(file, ..)| file == code).unwrap_or_else(|| {
@@ -54,7 +54,7 @@ fn generate(text: &str, folder: &Path) -> Result<String, String> {
         let _ = writeln!(
             kernels,
             "    Kernel {{ name: {name:?}, target: {target:?}, code: {index}, registers: {registers}, \
-             spill_bytes: {spill}, static_shared: {shared}, max_threads: {threads} }},"
+             spill_bytes: {spill}, static_shared: {shared}, max_threads: {threads}, waits: {waits} }},"
         );
     }
     let mut rust = format!("pub(crate) const COMPILER: &str = {compiler:?};\n");

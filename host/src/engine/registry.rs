@@ -41,8 +41,9 @@ impl Registry for DeviceRegistry {
         *self.supported.borrow_mut().entry(capability).or_insert_with(ask)
     }
 
-    fn geometry(&self, row: usize, problem: &Problem) -> Result<Geometry, String> {
-        self.device.backend().geometry(row, self.device.facts(), problem).map_err(|error| error.to_string())
+    fn geometry(&self, row: usize, problem: &Problem, scalars: &[u8]) -> Result<Geometry, String> {
+        let facts = self.device.facts();
+        self.device.backend().geometry(row, facts, problem, scalars).map_err(|error| error.to_string())
     }
 
     fn layout_bytes(&self, layout: LayoutId, shapes: &[Shape]) -> Result<u64, String> {

@@ -140,7 +140,7 @@ impl Loader<'_> {
         let problem = relayout_problem(&weight_shapes(self.plan, key));
         let geometry = self
             .registry
-            .geometry(row, &problem)
+            .geometry(row, &problem, &[])
             .map_err(|text| fail(format!("the geometry of the relayout of {}", name(key)), text))?;
         let out = self.registry.device().alloc(bytes, MemoryKind::DEVICE, false)?.whole();
         let mut args = Vec::with_capacity(key.tensors.len() + 1);

@@ -84,10 +84,12 @@ pub(super) fn assemble(
         let ops = &sequence.ops[choice.start..choice.start + choice.len];
         let problem = ops.get(row.problem_step as usize).unwrap_or(&ops[0]).problem;
         let what = sequence.describe(&ops[ops.len() - 1]);
-        let geometry = registry.geometry(choice.row, &problem).map_err(|text| LowerError::Backend {
-            what: format!("the geometry of {} for {what}", row.name),
-            text,
-        })?;
+        let scalars: Vec<u8> = ops.iter().flat_map(|op| op.scalars.iter().copied()).collect();
+        let geometry =
+            registry.geometry(choice.row, &problem, &scalars).map_err(|text| LowerError::Backend {
+                what: format!("the geometry of {} for {what}", row.name),
+                text,
+            })?;
         let args = choice.args.iter().zip(row.args.iter()).map(|(bound, spec)| {
             if let Some(key) = weight_key(bound, spec.layout) {
                 return Place::Weight(key);
@@ -105,7 +107,7 @@ pub(super) fn assemble(
             split: geometry.split_min.max(1),
             problem,
             args: args.collect(),
-            scalars: ops.iter().flat_map(|op| op.scalars.iter().copied()).collect(),
+            scalars,
             scratch: geometry.scratch_bytes,
             semaphores: geometry.semaphore_bytes,
             what,

@@ -81,7 +81,7 @@ impl Registry for Toy {
     fn supports(&self, capability: Capability) -> bool {
         capability == Capability::F16
     }
-    fn geometry(&self, _row: usize, _problem: &Problem) -> Result<Geometry, String> {
+    fn geometry(&self, _row: usize, _problem: &Problem, _scalars: &[u8]) -> Result<Geometry, String> {
         Ok(Geometry::default())
     }
     fn layout_bytes(&self, _layout: LayoutId, shapes: &[Shape]) -> Result<u64, String> {

@@ -13,8 +13,8 @@ pub trait Registry {
     /// Whether the device can do something.
     fn supports(&self, capability: Capability) -> bool;
 
-    /// The launch shape of a row, or the backend's sentence why there is none.
-    fn geometry(&self, row: usize, problem: &Problem) -> Result<Geometry, String>;
+    /// The launch shape of a row with a launch's scalars, or the backend's sentence why there is none.
+    fn geometry(&self, row: usize, problem: &Problem, scalars: &[u8]) -> Result<Geometry, String>;
 
     /// Bytes of an own layout for the given sources, or the backend's sentence why not.
     fn layout_bytes(&self, layout: LayoutId, shapes: &[Shape]) -> Result<u64, String>;

@@ -44,11 +44,15 @@ pub struct BackendV1 {
     /// The manifest of a row for a code target (`DeviceFacts::target`).
     /// [`Code::UNSUPPORTED`] when there is no code for that target.
     pub manifest: extern "C" fn(row: u32, target: RStr<'_>, out: &mut Manifest, error: &mut ErrorBuf) -> Code,
-    /// The launch shape of a row at a problem. Pure.
+    /// The launch shape of a row at a problem with the scalars of the launch
+    /// (as in [`crate::Launch::scalars`]: heads decide an attention's grid).
+    /// Pure. Scalars of another length than the row's steps take are
+    /// [`Code::INVALID`].
     pub geometry: extern "C" fn(
         row: u32,
         facts: &DeviceFacts,
         problem: &Problem,
+        scalars: RSlice<'_, u8>,
         out: &mut Geometry,
         error: &mut ErrorBuf,
     ) -> Code,

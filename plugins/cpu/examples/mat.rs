@@ -70,7 +70,7 @@ fn measure(device: &CpuDevice, format: Format, m: u64, n: u64, k: u64) -> Answer
         Ok(BufferSpan { buffer: Arc::new(buffer), offset: 0, len: bytes })
     };
     let facts = CpuBackend::devices()?[0];
-    let geometry = CpuBackend::geometry(row, &facts, &problem)?;
+    let geometry = CpuBackend::geometry(row, &facts, &problem, &[0; 8])?;
     let x = span(m * k * 4, 0x3c)?;
     let out = span(m * n * 4, 0)?;
     let scratch = if geometry.scratch_bytes > 0 { Some(span(geometry.scratch_bytes, 0)?) } else { None };

@@ -72,7 +72,7 @@ impl Backend for CpuBackend {
         registry::manifest(row, target)
     }
 
-    fn geometry(row: usize, facts: &DeviceFacts, problem: &Problem) -> Answer<Geometry> {
+    fn geometry(row: usize, facts: &DeviceFacts, problem: &Problem, _scalars: &[u8]) -> Answer<Geometry> {
         let entry =
             registry::entry(row).ok_or_else(|| Fault::invalid(format!("row {row} does not exist")))?;
         registry::geometry(entry, facts, problem)

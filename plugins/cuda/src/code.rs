@@ -28,6 +28,8 @@ pub(crate) struct Kernel {
     pub(crate) static_shared: u32,
     /// Threads of the largest block.
     pub(crate) max_threads: u32,
+    /// Whether it waits itself for the launch in front of it, and so may start before that one ends.
+    pub(crate) waits: bool,
 }
 
 include!(concat!(env!("OUT_DIR"), "/kernels.rs"));

@@ -56,10 +56,10 @@ impl Backend for CudaBackend {
         registry::manifest(row, target)
     }
 
-    fn geometry(row: usize, facts: &DeviceFacts, problem: &Problem) -> Answer<Geometry> {
+    fn geometry(row: usize, facts: &DeviceFacts, problem: &Problem, scalars: &[u8]) -> Answer<Geometry> {
         let entry =
             registry::entry(row).ok_or_else(|| Fault::invalid(format!("row {row} does not exist")))?;
-        launch::geometry(entry, facts, problem)
+        launch::geometry(entry, facts, problem, scalars)
     }
 
     fn layout_bytes(layout: LayoutId, _shapes: &[Shape]) -> Answer<u64> {

@@ -15,6 +15,12 @@ constexpr int WAVE = 32;
 // As KERNEL, for at least `blocks` blocks on a multiprocessor: caps the registers where the compiler's own guess spills.
 #define KERNEL_RESIDENT(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
 
+// Waits until everything the launch in front wrote is there. Before it a kernel may touch weights and its own shared
+// memory, nothing else: launches of a list are chained so that one may start while the one in front still runs.
+__device__ inline void wait_for_producer() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+// Lets the launch behind start as soon as every block has said so or ended. It waits itself before it reads.
+__device__ inline void release_consumers() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+
 // The launch block is read in place from constant memory instead of being copied to each thread.
 #define BY_VALUE const __grid_constant__
 

@@ -69,7 +69,7 @@ impl Backend for Reference {
         registry::manifest(row)
     }
 
-    fn geometry(_row: usize, _facts: &DeviceFacts, _problem: &Problem) -> Answer<Geometry> {
+    fn geometry(_row: usize, _facts: &DeviceFacts, _problem: &Problem, _scalars: &[u8]) -> Answer<Geometry> {
         // One thread does it all, without scratch.
         Ok(Geometry {
             grid: [1; 3],

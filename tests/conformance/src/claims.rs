@@ -228,7 +228,14 @@ fn refusals(device: &Device) -> Result<(), String> {
     };
     for row in [beyond, u32::MAX] {
         let (mut geometry, problem) = (cajeta_abi::Geometry::default(), Problem::default());
-        let code = (table.geometry)(row, device.facts(), &problem, &mut geometry, &mut error);
+        let code = (table.geometry)(
+            row,
+            device.facts(),
+            &problem,
+            abi_stable::std_types::RSlice::EMPTY,
+            &mut geometry,
+            &mut error,
+        );
         refused(code, "geometry of a row that does not exist", &error)?;
         let mut manifest = cajeta_abi::Manifest::none();
         let code =

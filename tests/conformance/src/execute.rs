@@ -68,7 +68,8 @@ impl Prepared {
         let mut semaphores = Vec::new();
         let mut specs = Vec::with_capacity(plan.launches.len());
         for launch in &plan.launches {
-            let geometry = device.backend().geometry(launch.row, device.facts(), &launch.problem)?;
+            let geometry =
+                device.backend().geometry(launch.row, device.facts(), &launch.problem, &launch.scalars)?;
             let args: Result<Vec<Option<BufferSpan>>, Failure> = launch
                 .args
                 .iter()
@@ -199,8 +200,13 @@ pub(crate) fn execute(
 }
 
 /// Whether a row answers the same geometry twice.
-pub(crate) fn geometry_is_pure(device: &Device, row: usize, problem: &Problem) -> Result<(), Failure> {
-    let ask = || device.backend().geometry(row, device.facts(), problem);
+pub(crate) fn geometry_is_pure(
+    device: &Device,
+    row: usize,
+    problem: &Problem,
+    scalars: &[u8],
+) -> Result<(), Failure> {
+    let ask = || device.backend().geometry(row, device.facts(), problem, scalars);
     let (first, second) = (ask()?, ask()?);
     if first != second {
         return Err(Failure::Failed(format!("geometry answers {first:?}, then {second:?}, for {problem:?}")));

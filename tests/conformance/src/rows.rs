@@ -83,7 +83,7 @@ fn check_case(
     }
     let plan = plan_that_fits(device, index, row, case, &mut random)?;
     for launch in &plan.launches {
-        execute::geometry_is_pure(device, launch.row, &launch.problem)?;
+        execute::geometry_is_pure(device, launch.row, &launch.problem, &launch.scalars)?;
     }
     let contents =
         execute::execute(device, &plan, queue, random.chance(50)).map_err(|failure| match failure {

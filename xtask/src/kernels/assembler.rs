@@ -7,6 +7,7 @@ use super::table::Kernel;
 /// The kernels of one object: `said` is the assembler's verbose report, `assembly` its input.
 pub(super) fn kernels(said: &str, assembly: &str, target: &str, code: &str, digest: &str) -> Vec<Kernel> {
     let bounds = bounds(assembly);
+    let waiting = waiting(assembly);
     let mut kernels: Vec<Kernel> = Vec::new();
     // A report may speak of device functions in between; their lines belong to no kernel.
     let mut inside: Option<usize> = None;
@@ -16,6 +17,7 @@ pub(super) fn kernels(said: &str, assembly: &str, target: &str, code: &str, dige
             inside = Some(kernels.len());
             kernels.push(Kernel {
                 max_threads: bounds.get(name).copied().unwrap_or(0),
+                waits: waiting.contains(&name),
                 name: name.to_owned(),
                 target: target.to_owned(),
                 code: code.to_owned(),
@@ -54,6 +56,20 @@ fn bounds(assembly: &str) -> HashMap<&str, u32> {
     found
 }
 
+/// The entries of an assembly file that wait for the launch in front of them.
+fn waiting(assembly: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut entry = "";
+    for line in assembly.lines() {
+        if let Some((_, rest)) = line.split_once(".entry ") {
+            entry = rest.split(['(', ' ']).next().unwrap_or_default();
+        } else if line.contains("griddepcontrol.wait") {
+            found.push(entry);
+        }
+    }
+    found
+}
+
 fn quoted<'a>(line: &'a str, after: &str) -> Option<&'a str> {
     let (_, rest) = line.split_once(after)?;
     rest.split('\'').nth(1)
@@ -82,12 +98,13 @@ ptxas info    : Used 80 registers, used 0 barriers, 8 bytes cumulative stack siz
 
     #[test]
     fn a_report_by_hand() {
-        let assembly = ".visible .entry rope(\n.maxntid 128, 1, 1\n.visible .entry leaky(\n)";
+        let assembly =
+            ".visible .entry rope(\n.maxntid 128, 1, 1\n griddepcontrol.wait;\n.visible .entry leaky(\n)";
         let found = kernels(SAID, assembly, "sm_90a", "rope.cubin", "00");
         let numbers: Vec<_> = found
             .iter()
-            .map(|k| (k.name.as_str(), k.registers, k.spill_bytes, k.static_shared, k.max_threads))
+            .map(|k| (k.name.as_str(), k.registers, k.spill_bytes, k.static_shared, k.max_threads, k.waits))
             .collect();
-        assert_eq!(numbers, [("rope", 61, 0, 1024, 128), ("leaky", 80, 8, 0, 0)]);
+        assert_eq!(numbers, [("rope", 61, 0, 1024, 128, true), ("leaky", 80, 8, 0, 0, false)]);
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct Kernel {
     pub(super) static_shared: u32,
     /// Threads of the largest block it declares; 0 when it declares none.
     pub(super) max_threads: u32,
+    /// Whether it waits itself for the launch in front of it.
+    pub(super) waits: bool,
 }
 
 /// Writes a table. Its first line says what it was made from, and by which compiler.
@@ -31,8 +33,16 @@ pub(super) fn write(path: &Path, stamp: &str, compiler: &str, kernels: &[Kernel]
     let mut text = format!("{stamp}\t{compiler}\n");
     for k in kernels {
         text.push_str(&format!(
-            "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n",
-            k.name, k.target, k.code, k.digest, k.registers, k.spill_bytes, k.static_shared, k.max_threads
+            "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n",
+            k.name,
+            k.target,
+            k.code,
+            k.digest,
+            k.registers,
+            k.spill_bytes,
+            k.static_shared,
+            k.max_threads,
+            k.waits
         ));
     }
     fs::write(path, text).map_err(|error| Failure::file("write", path, &error))
@@ -48,7 +58,8 @@ pub(super) fn read(path: &Path, stamp: &str) -> Option<Vec<Kernel>> {
     lines
         .map(|line| {
             let words: Vec<&str> = line.split('\t').collect();
-            let [name, target, code, digest, registers, spill, shared, threads] = words.as_slice() else {
+            let [name, target, code, digest, registers, spill, shared, threads, waits] = words.as_slice()
+            else {
                 return None;
             };
             Some(Kernel {
@@ -60,6 +71,7 @@ pub(super) fn read(path: &Path, stamp: &str) -> Option<Vec<Kernel>> {
                 spill_bytes: spill.parse().ok()?,
                 static_shared: shared.parse().ok()?,
                 max_threads: threads.parse().ok()?,
+                waits: waits.parse().ok()?,
             })
         })
         .collect()
@@ -73,7 +85,13 @@ mod tests {
     fn a_table_is_read_back_only_for_its_own_sources() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("kernels.tsv");
-        let kernel = Kernel { name: "add".to_owned(), registers: 12, max_threads: 256, ..Kernel::default() };
+        let kernel = Kernel {
+            name: "add".to_owned(),
+            registers: 12,
+            max_threads: 256,
+            waits: true,
+            ..Kernel::default()
+        };
         write(&path, "aa", "nvcc", std::slice::from_ref(&kernel)).expect("written");
         assert_eq!(read(&path, "aa"), Some(vec![kernel]));
         assert_eq!(read(&path, "bb"), None);

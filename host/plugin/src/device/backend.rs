@@ -189,7 +189,7 @@ impl Backend {
         Ok(Some(manifest))
     }
 
-    /// The launch shape of a row at a problem. Pure: works without a probe.
+    /// The launch shape of a row at a problem, with the launch's scalars. Pure: works without a probe.
     ///
     /// # Errors
     /// [`Code::UNSUPPORTED`] or [`Code::INVALID`] where the row does not serve the problem.
@@ -198,10 +198,13 @@ impl Backend {
         row: usize,
         facts: &DeviceFacts,
         problem: &Problem,
+        scalars: &[u8],
     ) -> Result<Geometry, DeviceError> {
         let row = self.row_number("geometry", row)?;
         let mut geometry = Geometry::default();
-        self.ask("geometry", |table, error| (table.geometry)(row, facts, problem, &mut geometry, error))?;
+        self.ask("geometry", |table, error| {
+            (table.geometry)(row, facts, problem, scalars.into(), &mut geometry, error)
+        })?;
         if geometry.split_min > geometry.split_max {
             let text = format!(
                 "row {row} splits in at least {} and at most {} parts",

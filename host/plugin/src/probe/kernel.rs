@@ -107,7 +107,7 @@ fn launch(device: &Device, index: usize, row: &Row, op: Op) -> Result<(Vec<f32>,
         }
         args[arg] = Some(span);
     }
-    let geometry = device.backend().geometry(index, device.facts(), &PROBLEM)?;
+    let geometry = device.backend().geometry(index, device.facts(), &PROBLEM, &[])?;
     let spec = LaunchSpec {
         row: index,
         split: geometry.split_min.max(1),

@@ -86,7 +86,7 @@ impl Launch {
     pub(super) fn on_device(&self, device: &CpuDevice, poison_rest: bool) -> Answer<Vec<Option<Vec<u8>>>> {
         let row = &CpuBackend::rows()[self.row];
         let facts = CpuBackend::devices()?[0];
-        let geometry = CpuBackend::geometry(self.row, &facts, &self.problem)?;
+        let geometry = CpuBackend::geometry(self.row, &facts, &self.problem, &self.scalars)?;
         let buffer = |bytes: &[u8]| -> Answer<Arc<Buffer>> {
             let buffer = device.alloc((bytes.len() + 2 * CANARY) as u64, MemoryKind::DEVICE, true)?;
             // SAFETY: the buffer is as long as both canaries and the bytes.

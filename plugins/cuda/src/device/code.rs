@@ -10,7 +10,7 @@ use crate::driver::{Context, Function, Module};
 
 /// Loaded kernels by name.
 pub(super) struct LoadedCode {
-    functions: HashMap<&'static str, Function>,
+    functions: HashMap<&'static str, (Function, bool)>,
 }
 
 impl LoadedCode {
@@ -30,7 +30,7 @@ impl LoadedCode {
                     modules.entry(kernel.code).or_insert(Module::load(context, code.bytes, code.file)?)
                 }
             };
-            functions.insert(kernel.name, module.function(kernel.name)?);
+            functions.insert(kernel.name, (module.function(kernel.name)?, kernel.waits));
         }
         if functions.is_empty() {
             return Err(Fault::unsupported(format!(
@@ -41,8 +41,8 @@ impl LoadedCode {
         Ok(LoadedCode { functions })
     }
 
-    /// A kernel.
-    pub(super) fn function(&self, name: &str) -> Answer<&Function> {
+    /// A kernel, and whether it waits itself for the launch in front of it.
+    pub(super) fn function(&self, name: &str) -> Answer<&(Function, bool)> {
         self.functions
             .get(name)
             .ok_or_else(|| Fault::internal(format!("kernel {name} is not in the device code")))

@@ -13,10 +13,18 @@ use crate::registry;
 /// Dynamic shared bytes a launch may ask for without opting in.
 const SHARED_DEFAULT: u32 = 48 << 10;
 
+/// One kernel of a launch.
+struct Part {
+    function: Function,
+    stage: Stage,
+    /// Whether it may start before the kernel in front of it ends.
+    early: bool,
+}
+
 struct Launch {
     row: usize,
     /// Kernels with their shapes, in order.
-    kernels: Vec<(Function, Stage)>,
+    kernels: Vec<Part>,
     block: Block,
 }
 
@@ -36,23 +44,21 @@ impl List {
     ) -> Answer<List> {
         let mut launches = Vec::with_capacity(work.len());
         for work in &work {
-            let Bound { row, entry, stages, block } = bind(work)?;
+            let Bound { row, entry, stages, block } = bind(work, context.multiprocessors())?;
             let names = entry.kernels();
             let mut kernels = Vec::with_capacity(stages.len());
             for stage in stages {
                 let name = names.get(stage.kernel).map_or("", String::as_str);
-                let function = code.function(name)?.clone();
+                let (function, early) = code.function(name)?.clone();
                 if stage.shared > SHARED_DEFAULT {
                     function.allow_shared(stage.shared)?;
                 }
-                kernels.push((function, stage));
+                kernels.push(Part { function, stage, early });
             }
             launches.push(Launch { row, kernels, block });
         }
-        let nodes: Vec<Node<'_, Block>> = launches
-            .iter()
-            .flat_map(|launch| launch.kernels.iter().map(|(function, stage)| launch.node(function, stage)))
-            .collect();
+        let nodes: Vec<Node<'_, Block>> =
+            launches.iter().flat_map(|launch| launch.kernels.iter().map(|part| launch.node(part))).collect();
         let graph = if nodes.is_empty() {
             None
         } else {
@@ -77,7 +83,7 @@ impl List {
         };
         let mut events = vec![mark()?];
         for launch in &self.launches {
-            for (function, stage) in &launch.kernels {
+            for Part { function, stage, .. } in &launch.kernels {
                 // SAFETY: as in `prepare`.
                 unsafe { function.launch(stream, stage.grid, stage.threads, stage.shared, &launch.block)? };
             }
@@ -100,14 +106,14 @@ impl List {
 }
 
 impl Launch {
-    fn node<'a>(&'a self, function: &'a Function, stage: &Stage) -> Node<'a, Block> {
+    fn node<'a>(&'a self, part: &'a Part) -> Node<'a, Block> {
         Node {
-            function,
-            grid: stage.grid,
-            threads: stage.threads,
-            shared: stage.shared,
+            function: &part.function,
+            grid: part.stage.grid,
+            threads: part.stage.threads,
+            shared: part.stage.shared,
             parameter: &self.block,
-            early: false,
+            early: part.early,
         }
     }
 }

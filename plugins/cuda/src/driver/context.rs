@@ -16,6 +16,7 @@ use super::library::Driver;
 /// milliseconds to make, and other users of CUDA in the process share it.
 pub(crate) struct Context {
     handle: CUcontext,
+    multiprocessors: u64,
 }
 
 // SAFETY: a context handle may be used from any thread that makes it current, which every call here does first.
@@ -36,7 +37,14 @@ impl Context {
         let mut handle: CUcontext = std::ptr::null_mut();
         // SAFETY: the device is one the driver gave out; it writes a handle.
         check(unsafe { cuDevicePrimaryCtxRetain(&raw mut handle, device) }, "making a context")?;
-        let context = Arc::new(Context { handle });
+        let context = Arc::new(Context {
+            handle,
+            multiprocessors: device_attribute(
+                device,
+                CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+            )
+            .unwrap_or(1),
+        });
         retained.push((index, Arc::clone(&context)));
         Ok(context)
     }
@@ -45,6 +53,11 @@ impl Context {
     pub(crate) fn existing(index: u32) -> Option<Arc<Context>> {
         let retained = RETAINED.lock().unwrap_or_else(PoisonError::into_inner);
         retained.iter().find(|(other, _)| *other == index).map(|(_, context)| Arc::clone(context))
+    }
+
+    /// Multiprocessors of its device.
+    pub(crate) fn multiprocessors(&self) -> u64 {
+        self.multiprocessors
     }
 
     /// Makes the context the calling thread's current one.

@@ -7,9 +7,9 @@ use cajeta_plugin_api::catalog::quant::Format;
 use cajeta_plugin_api::{Answer, BufferSpan, Fault, Work};
 
 use super::block::{ARGS, Block};
-use super::shape::{Stage, attention_scratch, stages};
+use super::shape::{Stage, needs, stages};
 use crate::device::Buffer;
-use crate::registry::{Entry, Kind, entry, rows};
+use crate::registry::{Entry, entry, rows};
 
 /// A launch ready for the device.
 pub(crate) struct Bound {
@@ -23,11 +23,11 @@ pub(crate) struct Bound {
     pub(crate) block: Block,
 }
 
-/// Binds a launch.
+/// Binds a launch for a device of so many multiprocessors.
 ///
 /// # Errors
 /// A span shorter than its operand at this problem, a problem beyond what the kernels count, missing scratch.
-pub(crate) fn bind(work: &Work<Buffer>) -> Answer<Bound> {
+pub(crate) fn bind(work: &Work<Buffer>, multiprocessors: u64) -> Answer<Bound> {
     let (entry, row) = entry(work.row)
         .zip(rows().get(work.row))
         .ok_or_else(|| Fault::invalid(format!("row {} does not exist", work.row)))?;
@@ -57,14 +57,17 @@ pub(crate) fn bind(work: &Work<Buffer>) -> Answer<Bound> {
     block.scratch = work.scratch.as_ref().map_or(0, address);
     block.semaphores = work.semaphores.as_ref().map_or(0, address);
     block.set_scalars(&work.scalars);
-    if entry.kind == Kind::Attention {
-        let need = attention_scratch(problem, split).unwrap_or(u64::MAX);
-        let given = work.scratch.as_ref().map_or(0, |span| span.len);
+    // The split is the launch's own, which may be less than the geometry's.
+    let need = needs(entry, problem, split).map_err(named)?;
+    for (what, need, span) in
+        [("scratch", need.scratch, &work.scratch), ("semaphores", need.semaphores, &work.semaphores)]
+    {
+        let given = span.as_ref().map_or(0, |span| span.len);
         if given < need {
-            return Err(named(Fault::invalid(format!("{need} bytes of scratch expected, {given} given"))));
+            return Err(named(Fault::invalid(format!("{need} bytes of {what} expected, {given} given"))));
         }
     }
-    let stages = stages(entry, problem, &work.scalars, split).map_err(named)?;
+    let stages = stages(entry, problem, &work.scalars, split, multiprocessors).map_err(named)?;
     Ok(Bound { row: work.row, entry, stages, block })
 }
 

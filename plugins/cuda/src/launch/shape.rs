@@ -39,11 +39,43 @@ fn one(grid: [u32; 3], threads: u32) -> Vec<Stage> {
     vec![Stage { kernel: 0, grid, threads, shared: 0 }]
 }
 
+/// What a launch takes beside its arguments, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Needs {
+    pub(crate) scratch: u64,
+    pub(crate) semaphores: u64,
+}
+
+/// What a launch in `split` parts takes.
+///
+/// # Errors
+/// More than 64 bits count.
+pub(crate) fn needs(entry: Entry, problem: &Problem, split: u32) -> Answer<Needs> {
+    if entry.kind != Kind::Attention {
+        return Ok(Needs::default());
+    }
+    let scratch = attention_scratch(problem, split).ok_or_else(|| {
+        Fault::invalid(format!("the parts of {} rows of {} overflow 64 bits", problem.m, problem.n))
+    })?;
+    Ok(Needs { scratch, semaphores: 0 })
+}
+
+/// Parts the reduction of a launch is split in.
+pub(crate) fn split(entry: Entry, problem: &Problem, multiprocessors: u64) -> u32 {
+    if entry.kind == Kind::Attention { attention_split(entry, problem, multiprocessors) } else { 1 }
+}
+
 /// The kernels of a launch in order.
 ///
 /// # Errors
 /// A problem beyond a grid; heads the kernels do not hold.
-pub(crate) fn stages(entry: Entry, problem: &Problem, scalars: &[u8], split: u32) -> Answer<Vec<Stage>> {
+pub(crate) fn stages(
+    entry: Entry,
+    problem: &Problem,
+    scalars: &[u8],
+    split: u32,
+    multiprocessors: u64,
+) -> Answer<Vec<Stage>> {
     const LINE: u64 = i32::MAX as u64;
     const SIDE: u64 = 65_535;
     let Problem { m, n, k, .. } = *problem;
@@ -104,7 +136,7 @@ fn attention(problem: &Problem, scalars: &[u8], split: u32) -> Answer<Vec<Stage>
 
 /// Parts attention is split in, so that few rows fill the device. Depends on the context bucket and not on how much of
 /// it is used: a list serves every length of its bucket.
-pub(crate) fn attention_split(entry: Entry, problem: &Problem, multiprocessors: u64) -> u32 {
+fn attention_split(entry: Entry, problem: &Problem, multiprocessors: u64) -> u32 {
     if entry.regime == Regime::PREFILL_BATCH {
         return 1;
     }
@@ -115,7 +147,7 @@ pub(crate) fn attention_split(entry: Entry, problem: &Problem, multiprocessors: 
 }
 
 /// Scratch of split attention: the parts' answers, and a maximum and a total a (part, row, head).
-pub(crate) fn attention_scratch(problem: &Problem, split: u32) -> Option<u64> {
+fn attention_scratch(problem: &Problem, split: u32) -> Option<u64> {
     if split <= 1 {
         return Some(0);
     }

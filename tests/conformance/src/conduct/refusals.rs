@@ -227,7 +227,8 @@ impl Good {
                 _ => BufferArg { buffer: raw.alloc(bytes)?, offset: 0, len: slot.bytes.len() as u64 },
             });
         }
-        let geometry = device.backend().geometry(case.row, device.facts(), &case.drawn.problem)?;
+        let geometry =
+            device.backend().geometry(case.row, device.facts(), &case.drawn.problem, &case.drawn.scalars)?;
         let side = |bytes: u64| match bytes {
             0 => Ok(BufferArg::NONE),
             bytes => raw.alloc(bytes).map(|buffer| BufferArg { buffer, offset: 0, len: bytes }),

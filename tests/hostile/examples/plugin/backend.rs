@@ -90,6 +90,7 @@ extern "C" fn geometry(
     _row: u32,
     _facts: &DeviceFacts,
     _problem: &Problem,
+    _scalars: RSlice<'_, u8>,
     out: &mut Geometry,
     _error: &mut ErrorBuf,
 ) -> Code {

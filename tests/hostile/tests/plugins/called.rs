@@ -186,7 +186,10 @@ fn answers_that_lie_are_errors() {
     let backend = self::backend(&folder, "has-a-broken-kernel-manifest");
     assert_eq!(code(backend.manifest(0, "any")), Code::INTERNAL);
     assert_eq!(code(backend.manifest(9, "any")), Code::INVALID);
-    assert_eq!(code(backend.geometry(9, &cajeta_abi::DeviceFacts::NONE, &Problem::default())), Code::INVALID);
+    assert_eq!(
+        code(backend.geometry(9, &cajeta_abi::DeviceFacts::NONE, &Problem::default(), &[])),
+        Code::INVALID
+    );
 
     let folder = Folder::new();
     let nowhere = device(&folder, "maps-nowhere");
@@ -213,7 +216,7 @@ fn a_scratch_buffer_of_all_memory_is_refused_by_the_device() {
     let folder = Folder::new();
     let backend = self::backend(&folder, "wants-all-memory");
     let facts = backend.devices().expect("facts")[0];
-    let geometry = backend.geometry(0, &facts, &Problem::default()).expect("an answer");
+    let geometry = backend.geometry(0, &facts, &Problem::default(), &[]).expect("an answer");
     let device = backend.open(0).expect("it opens");
     assert_eq!(code(device.alloc(geometry.scratch_bytes, MemoryKind::DEVICE, false)), Code::OUT_OF_MEMORY);
 }
