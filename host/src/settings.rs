@@ -21,6 +21,10 @@ const MAX_BYTES: u64 = 1 << 20;
 pub struct Settings {
     /// Folders searched for plugins after those of the environment.
     pub plugin_paths: Vec<PathBuf>,
+    /// Where measured choices are kept, unless `CAJETA_LLM_TUNE_DIR` says otherwise; `off` keeps none.
+    pub tune_dir: Option<PathBuf>,
+    /// A file that diagnostic records are appended to, unless `CAJETA_RECORDS` names another.
+    pub records: Option<PathBuf>,
 }
 
 /// A settings file that cannot be used.
@@ -85,6 +89,9 @@ mod tests {
         assert_eq!(read("").expect("empty is fine"), Settings::default());
         let settings = read("plugin_paths = ['/opt/backends']").expect("reads");
         assert_eq!(settings.plugin_paths, [PathBuf::from("/opt/backends")]);
+        let settings = read("tune_dir = 'off'\nrecords = '/var/log/cajeta.jsonl'").expect("reads");
+        assert_eq!(settings.tune_dir, Some("off".into()));
+        assert_eq!(settings.records, Some("/var/log/cajeta.jsonl".into()));
         let error = read("plugin_path = ['/opt']").expect_err("a typing error").to_string();
         assert!(error.contains(FILE) && error.contains("plugin_path"), "{error}");
         assert!(read("plugin_paths = 3").is_err() && read("\u{0}").is_err());
