@@ -25,9 +25,7 @@ fn main() -> Answer<()> {
     let rows_of_x: &[u64] =
         numbers.get(2..).filter(|rest| !rest.is_empty()).unwrap_or(&[1, 2, 4, 8, 16, 64, 512]);
     let device = CpuDevice::open(0)?;
-    for format in
-        [Format::F32, Format::F16, Format::BF16, Format::Q8_0, Format::Q4_1, Format::Q4_K, Format::Q6_K]
-    {
+    for format in Format::ALL.iter().copied().filter(|format| format.is_decodable()) {
         if only.is_some_and(|only| only != format) {
             continue;
         }

@@ -15,7 +15,6 @@ impl Decode for Q6K {
     const BYTES: usize = 210;
     /// `d * scale` of each sub-block, then -32 times that.
     const SCALES: usize = 32;
-    const RAGGED: bool = false;
 
     #[inline(always)]
     unsafe fn scales<S: Simd>(blocks: *const u8, count: usize, out: *mut f32) {
@@ -57,11 +56,6 @@ impl Decode for Q6K {
             second_at: 128 * half + 32 * (parity + 2) + at,
             second: value::<S>(S::or(S::shr::<4>(low), top_second), second),
         }
-    }
-
-    #[inline(always)]
-    unsafe fn one(_run: *const u8, _index: usize) -> f32 {
-        f32::NAN
     }
 }
 

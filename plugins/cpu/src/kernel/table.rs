@@ -1,7 +1,12 @@
 //! Every kernel of every tier as plain function pointers: the one place where
 //! generic bodies meet `#[target_feature]`.
 
-use crate::format::{Bf16, Decode, F16, F32, Q4_1, Q4K, Q6K, Q8_0};
+use cajeta_plugin_api::catalog::quant::Format;
+
+use crate::format::{
+    Bf16, CHUNK, CHUNK_SCALES, Decode, F16, F32, Iq4Nl, Iq4Xs, Mxfp4, Q2K, Q3K, Q4_0, Q4_1, Q4K, Q5_0, Q5_1,
+    Q5K, Q6K, Q8_0,
+};
 use crate::kernel::attention::DenseArgs;
 use crate::kernel::dot::DotArgs;
 use crate::kernel::{attention, dot, elementwise, rotate, tile};
@@ -56,14 +61,28 @@ pub(crate) struct Kernels {
     pub(crate) values: [Values; 4],
     pub(crate) weights: unsafe fn(*mut f32, usize, f32, f32) -> (f32, f32),
     pub(crate) dense: unsafe fn(&DenseArgs),
-    formats: [FormatKernels; 7],
+    formats: [FormatKernels; FORMATS.len()],
 }
 
 /// The formats with kernels, in the order of the tables.
-pub(crate) const FORMATS: [cajeta_plugin_api::catalog::quant::Format; 7] = {
-    use cajeta_plugin_api::catalog::quant::Format;
-    [Format::F32, Format::F16, Format::BF16, Format::Q8_0, Format::Q4_1, Format::Q4_K, Format::Q6_K]
-};
+pub(crate) const FORMATS: [Format; 16] = [
+    Format::F32,
+    Format::F16,
+    Format::BF16,
+    Format::Q8_0,
+    Format::Q4_0,
+    Format::Q4_1,
+    Format::Q5_0,
+    Format::Q5_1,
+    Format::Q2_K,
+    Format::Q3_K,
+    Format::Q4_K,
+    Format::Q5_K,
+    Format::Q6_K,
+    Format::IQ4_NL,
+    Format::IQ4_XS,
+    Format::MXFP4,
+];
 
 impl Kernels {
     /// The kernels of a tier. Callable on this machine only if the tier is supported.
@@ -175,6 +194,8 @@ macro_rules! tier {
             }
 
             const fn format<D: Decode>() -> FormatKernels {
+                // `expand` and `dot` keep a chunk's scales in an array of this size.
+                assert!(CHUNK % D::LEN == 0 && CHUNK / D::LEN * D::SCALES <= CHUNK_SCALES);
                 FormatKernels {
                     dot: [if D::RAGGED { dot_of::<D, 4, 1> } else { dot_of::<D, $r1, 1> }, dot_of::<D, $r2, 2>, dot_of::<D, $r3, 3>, dot_of::<D, $r4, 4>],
                     dot_one: [dot_of::<D, 1, 1>, dot_of::<D, 1, 2>, dot_of::<D, 1, 3>, dot_of::<D, 1, 4>],
@@ -203,7 +224,9 @@ macro_rules! tier {
                 dense,
                 formats: [
                     format::<F32>(), format::<F16>(), format::<Bf16>(), format::<Q8_0>(),
-                    format::<Q4_1>(), format::<Q4K>(), format::<Q6K>(),
+                    format::<Q4_0>(), format::<Q4_1>(), format::<Q5_0>(), format::<Q5_1>(),
+                    format::<Q2K>(), format::<Q3K>(), format::<Q4K>(), format::<Q5K>(),
+                    format::<Q6K>(), format::<Iq4Nl>(), format::<Iq4Xs>(), format::<Mxfp4>(),
                 ],
             };
         }

@@ -13,7 +13,9 @@ impl Simd for Avx2 {
     const LANES: usize = 8;
     type F = __m256;
     type I = __m256i;
+    type Lanes = __m256;
     type Nibble = (__m256, __m256);
+    type Levels = (__m256, __m256);
 
     #[inline(always)]
     unsafe fn zero() -> __m256 {
@@ -150,8 +152,33 @@ impl Simd for Avx2 {
         _mm256_sll_epi32(a, _mm_cvtsi32_si128(BITS.cast_signed()))
     }
     #[inline(always)]
+    unsafe fn shr_by(a: __m256i, bits: u32) -> __m256i {
+        _mm256_srl_epi32(a, _mm_cvtsi32_si128(bits.cast_signed()))
+    }
+    #[inline(always)]
     unsafe fn to_f32(a: __m256i) -> __m256 {
         _mm256_cvtepi32_ps(a)
+    }
+
+    #[inline(always)]
+    unsafe fn lanes(bits: u32) -> __m256 {
+        let own = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+        let bits = _mm256_and_si256(_mm256_set1_epi32(bits.cast_signed()), own);
+        _mm256_castsi256_ps(_mm256_cmpeq_epi32(bits, own))
+    }
+    #[inline(always)]
+    unsafe fn bit_set(a: __m256i, bit: u32) -> __m256 {
+        let own = _mm256_set1_epi32(1 << bit);
+        _mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_and_si256(a, own), own))
+    }
+    #[inline(always)]
+    unsafe fn bit_clear(a: __m256i, bit: u32) -> __m256 {
+        let own = _mm256_set1_epi32(1 << bit);
+        _mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_and_si256(a, own), _mm256_setzero_si256()))
+    }
+    #[inline(always)]
+    unsafe fn add_where(lanes: __m256, a: __m256, b: __m256) -> __m256 {
+        _mm256_add_ps(a, _mm256_and_ps(b, lanes))
     }
 
     #[inline(always)]
@@ -166,6 +193,22 @@ impl Simd for Avx2 {
     #[inline(always)]
     unsafe fn high(table: Self::Nibble, bytes: __m256i) -> __m256 {
         _mm256_fmadd_ps(_mm256_cvtepi32_ps(_mm256_srli_epi32::<4>(bytes)), table.0, table.1)
+    }
+    #[inline(always)]
+    unsafe fn levels(values: &[f32; 16], d: f32) -> Self::Levels {
+        let (d, values) = (_mm256_set1_ps(d), values.as_ptr());
+        (_mm256_mul_ps(_mm256_loadu_ps(values), d), _mm256_mul_ps(_mm256_loadu_ps(values.add(8)), d))
+    }
+    #[inline(always)]
+    unsafe fn level_low(table: Self::Levels, bytes: __m256i) -> __m256 {
+        // Each lookup takes the low three bits of an index; the fourth, as the sign, chooses.
+        let first = _mm256_permutevar8x32_ps(table.0, bytes);
+        let second = _mm256_permutevar8x32_ps(table.1, bytes);
+        _mm256_blendv_ps(first, second, _mm256_castsi256_ps(_mm256_slli_epi32::<28>(bytes)))
+    }
+    #[inline(always)]
+    unsafe fn level_high(table: Self::Levels, bytes: __m256i) -> __m256 {
+        Self::level_low(table, _mm256_srli_epi32::<4>(bytes))
     }
 
     #[inline(always)]

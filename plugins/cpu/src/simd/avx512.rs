@@ -13,7 +13,9 @@ impl Simd for Avx512 {
     const LANES: usize = 16;
     type F = __m512;
     type I = __m512i;
+    type Lanes = __mmask16;
     type Nibble = __m512;
+    type Levels = __m512;
 
     #[inline(always)]
     unsafe fn zero() -> __m512 {
@@ -140,8 +142,29 @@ impl Simd for Avx512 {
         _mm512_slli_epi32::<BITS>(a)
     }
     #[inline(always)]
+    unsafe fn shr_by(a: __m512i, bits: u32) -> __m512i {
+        _mm512_srl_epi32(a, _mm_cvtsi32_si128(bits.cast_signed()))
+    }
+    #[inline(always)]
     unsafe fn to_f32(a: __m512i) -> __m512 {
         _mm512_cvtepi32_ps(a)
+    }
+
+    #[inline(always)]
+    unsafe fn lanes(bits: u32) -> __mmask16 {
+        bits as u16
+    }
+    #[inline(always)]
+    unsafe fn bit_set(a: __m512i, bit: u32) -> __mmask16 {
+        _mm512_test_epi32_mask(a, _mm512_set1_epi32(1 << bit))
+    }
+    #[inline(always)]
+    unsafe fn bit_clear(a: __m512i, bit: u32) -> __mmask16 {
+        _mm512_testn_epi32_mask(a, _mm512_set1_epi32(1 << bit))
+    }
+    #[inline(always)]
+    unsafe fn add_where(lanes: __mmask16, a: __m512, b: __m512) -> __m512 {
+        _mm512_mask_add_ps(a, lanes, a, b)
     }
 
     #[inline(always)]
@@ -159,6 +182,31 @@ impl Simd for Avx512 {
     #[inline(always)]
     unsafe fn high(table: __m512, bytes: __m512i) -> __m512 {
         _mm512_permutexvar_ps(_mm512_srli_epi32::<4>(bytes), table)
+    }
+    #[inline(always)]
+    unsafe fn levels(values: &[f32; 16], d: f32) -> __m512 {
+        _mm512_mul_ps(_mm512_loadu_ps(values.as_ptr()), _mm512_set1_ps(d))
+    }
+    #[inline(always)]
+    unsafe fn level_low(table: __m512, bytes: __m512i) -> __m512 {
+        Self::low(table, bytes)
+    }
+    #[inline(always)]
+    unsafe fn level_high(table: __m512, bytes: __m512i) -> __m512 {
+        Self::high(table, bytes)
+    }
+    #[inline(always)]
+    unsafe fn quarter(d: f32, m: f32, bytes: __m512i) -> __m512 {
+        // The lookup's index has four bits: the table does not care for the upper two.
+        let quants =
+            _mm512_setr_ps(0.0, 1.0, 2.0, 3.0, 0.0, 1.0, 2.0, 3.0, 0.0, 1.0, 2.0, 3.0, 0.0, 1.0, 2.0, 3.0);
+        Self::low(_mm512_fmadd_ps(quants, _mm512_set1_ps(d), _mm512_set1_ps(m)), bytes)
+    }
+    #[inline(always)]
+    unsafe fn next_quarter(d: f32, m: f32, bytes: __m512i) -> __m512 {
+        let quants =
+            _mm512_setr_ps(0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0);
+        Self::low(_mm512_fmadd_ps(quants, _mm512_set1_ps(d), _mm512_set1_ps(m)), bytes)
     }
 
     #[inline(always)]

@@ -30,8 +30,12 @@ pub(crate) trait Simd: Copy + 'static {
     type F: Copy;
     /// `LANES` i32 values.
     type I: Copy;
-    /// The sixteen values a 4-bit quant stands for.
+    /// A choice of lanes.
+    type Lanes: Copy;
+    /// The sixteen values a 4-bit quant stands for, in even steps.
     type Nibble: Copy;
+    /// The sixteen values a 4-bit quant stands for, in any steps.
+    type Levels: Copy;
 
     unsafe fn zero() -> Self::F;
     unsafe fn splat(value: f32) -> Self::F;
@@ -76,7 +80,18 @@ pub(crate) trait Simd: Copy + 'static {
     unsafe fn or(a: Self::I, b: Self::I) -> Self::I;
     unsafe fn shr<const BITS: u32>(a: Self::I) -> Self::I;
     unsafe fn shl<const BITS: u32>(a: Self::I) -> Self::I;
+    /// As [`Simd::shr`], with a count below 32 that a loop knows.
+    unsafe fn shr_by(a: Self::I, bits: u32) -> Self::I;
     unsafe fn to_f32(a: Self::I) -> Self::F;
+
+    /// Lane `i` where bit `i` is set; bits past the lanes may be anything.
+    unsafe fn lanes(bits: u32) -> Self::Lanes;
+    /// The lanes whose integer has this bit.
+    unsafe fn bit_set(a: Self::I, bit: u32) -> Self::Lanes;
+    /// The lanes whose integer lacks this bit.
+    unsafe fn bit_clear(a: Self::I, bit: u32) -> Self::Lanes;
+    /// `a + b` in the chosen lanes, `a` in the others.
+    unsafe fn add_where(lanes: Self::Lanes, a: Self::F, b: Self::F) -> Self::F;
 
     /// The table of `q * d + m`.
     unsafe fn nibble(d: f32, m: f32) -> Self::Nibble;
@@ -84,6 +99,24 @@ pub(crate) trait Simd: Copy + 'static {
     unsafe fn low(table: Self::Nibble, bytes: Self::I) -> Self::F;
     /// The values of the high halves of `LANES` bytes (each at most 255).
     unsafe fn high(table: Self::Nibble, bytes: Self::I) -> Self::F;
+    /// The table of `values * d`.
+    unsafe fn levels(values: &[f32; 16], d: f32) -> Self::Levels;
+    /// The values of the low halves of `LANES` bytes.
+    unsafe fn level_low(table: Self::Levels, bytes: Self::I) -> Self::F;
+    /// The values of the high halves of `LANES` bytes (each at most 255).
+    unsafe fn level_high(table: Self::Levels, bytes: Self::I) -> Self::F;
+    /// `q * d + m` of the lowest two bits of `LANES` bytes.
+    #[inline(always)]
+    unsafe fn quarter(d: f32, m: f32, bytes: Self::I) -> Self::F {
+        // SAFETY: promised by the caller.
+        unsafe { Self::fma(Self::to_f32(Self::and(bytes, 3)), Self::splat(d), Self::splat(m)) }
+    }
+    /// `q * d + m` of the two bits above those.
+    #[inline(always)]
+    unsafe fn next_quarter(d: f32, m: f32, bytes: Self::I) -> Self::F {
+        // SAFETY: promised by the caller.
+        unsafe { Self::quarter(d, m, Self::shr::<2>(bytes)) }
+    }
 
     /// Asks for the cache line at an address that need not be mapped.
     unsafe fn prefetch(at: *const u8);

@@ -22,7 +22,9 @@ impl Simd for Portable {
     const LANES: usize = 8;
     type F = F;
     type I = I;
+    type Lanes = [bool; 8];
     type Nibble = (f32, f32);
+    type Levels = [f32; 16];
 
     #[inline(always)]
     unsafe fn zero() -> F {
@@ -156,8 +158,29 @@ impl Simd for Portable {
         a.map(|v| v << BITS)
     }
     #[inline(always)]
+    unsafe fn shr_by(a: I, bits: u32) -> I {
+        a.map(|v| v >> bits)
+    }
+    #[inline(always)]
     unsafe fn to_f32(a: I) -> F {
         a.map(|v| v as f32)
+    }
+
+    #[inline(always)]
+    unsafe fn lanes(bits: u32) -> [bool; 8] {
+        std::array::from_fn(|i| bits >> i & 1 != 0)
+    }
+    #[inline(always)]
+    unsafe fn bit_set(a: I, bit: u32) -> [bool; 8] {
+        a.map(|v| v >> bit & 1 != 0)
+    }
+    #[inline(always)]
+    unsafe fn bit_clear(a: I, bit: u32) -> [bool; 8] {
+        a.map(|v| v >> bit & 1 == 0)
+    }
+    #[inline(always)]
+    unsafe fn add_where(lanes: [bool; 8], a: F, b: F) -> F {
+        each(|i| if lanes[i] { a[i] + b[i] } else { a[i] })
     }
 
     #[inline(always)]
@@ -171,6 +194,18 @@ impl Simd for Portable {
     #[inline(always)]
     unsafe fn high((d, m): (f32, f32), bytes: I) -> F {
         each(|i| (bytes[i] >> 4) as f32 * d + m)
+    }
+    #[inline(always)]
+    unsafe fn levels(values: &[f32; 16], d: f32) -> [f32; 16] {
+        values.map(|value| value * d)
+    }
+    #[inline(always)]
+    unsafe fn level_low(table: [f32; 16], bytes: I) -> F {
+        each(|i| table[(bytes[i] & 15) as usize])
+    }
+    #[inline(always)]
+    unsafe fn level_high(table: [f32; 16], bytes: I) -> F {
+        each(|i| table[(bytes[i] >> 4 & 15) as usize])
     }
 
     #[inline(always)]

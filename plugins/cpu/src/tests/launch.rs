@@ -45,16 +45,34 @@ impl Random {
                 Format::F32 => block.copy_from_slice(&self.unit().to_le_bytes()),
                 Format::F16 => block.copy_from_slice(&half(self.unit())),
                 Format::BF16 => block.copy_from_slice(&half::bf16::from_f32(self.unit()).to_le_bytes()),
-                Format::Q8_0 => block[..2].copy_from_slice(&half(self.unit() / 127.0)),
-                Format::Q4_1 | Format::Q4_K => {
-                    let scale = if format == Format::Q4_K { 1000.0 } else { 15.0 };
-                    block[..2].copy_from_slice(&half(self.unit() / scale));
-                    block[2..4].copy_from_slice(&half(self.unit() / scale * 8.0));
+                // A power of two from 2^-8 to 2^-1.
+                Format::MXFP4 => block[0] = 119 + (self.word() % 8) as u8,
+                _ => {
+                    let (steps, places) = scales(format);
+                    for (&at, factor) in places.iter().zip([1.0, 8.0]) {
+                        block[at..at + 2].copy_from_slice(&half(self.unit() / steps * factor));
+                    }
                 }
-                _ => block[208..].copy_from_slice(&half(self.unit() / 4000.0)),
             }
         }
         bytes
+    }
+}
+
+/// About the largest quant times sub-block scale of a format, and where its
+/// blocks have their scale and, if any, their minimum.
+fn scales(format: Format) -> (f32, &'static [usize]) {
+    match format {
+        Format::Q8_0 | Format::IQ4_NL => (127.0, &[0]),
+        Format::Q4_0 | Format::Q5_0 => (16.0, &[0]),
+        Format::Q4_1 | Format::Q5_1 => (31.0, &[0, 2]),
+        Format::Q2_K => (45.0, &[80, 82]),
+        Format::Q3_K => (128.0, &[108]),
+        Format::Q4_K => (1000.0, &[0, 2]),
+        Format::Q5_K => (2000.0, &[0, 2]),
+        Format::Q6_K => (4000.0, &[208]),
+        Format::IQ4_XS => (4000.0, &[0]),
+        _ => panic!("{format} has no kernels here"),
     }
 }
 

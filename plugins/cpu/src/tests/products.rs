@@ -101,6 +101,21 @@ fn plain_numbers_have_ragged_rows() {
 }
 
 #[test]
+fn small_blocks_come_in_any_number() {
+    let device = CpuDevice::open(0).unwrap();
+    let mut random = Random(10);
+    let small = |row: &Row| {
+        let format = row.args.get(1).and_then(|arg| Format::from_id(arg.format.0));
+        is_product(row) && format.is_some_and(|format| format.block_len() == 32)
+    };
+    for row in rows(small) {
+        for blocks in [1, 3, 5, 14, 67] {
+            launch(row, &mut random, 1, 9, 32 * blocks, false, 0.0).agree(&device, 1e-4);
+        }
+    }
+}
+
+#[test]
 fn a_row_of_activations_does_not_depend_on_the_rows_beside_it() {
     let device = CpuDevice::open(0).unwrap();
     let mut random = Random(9);
