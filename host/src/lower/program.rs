@@ -82,14 +82,14 @@ pub(super) fn assemble(
     for choice in choices {
         let row = &rows[choice.row];
         let ops = &sequence.ops[choice.start..choice.start + choice.len];
-        let problem = ops.get(row.problem_step as usize).unwrap_or(&ops[0]).problem;
+        let mut problem = ops.get(row.problem_step as usize).unwrap_or(&ops[0]).problem;
+        // Sequences are those of whichever op of a fusion has them: a projection has none of its own.
+        problem.batch = ops.iter().map(|op| op.problem.batch).max().unwrap_or(0);
         let what = sequence.describe(&ops[ops.len() - 1]);
         let scalars: Vec<u8> = ops.iter().flat_map(|op| op.scalars.iter().copied()).collect();
-        let geometry =
-            registry.geometry(choice.row, &problem, &scalars).map_err(|text| LowerError::Backend {
-                what: format!("the geometry of {} for {what}", row.name),
-                text,
-            })?;
+        let geometry = registry.geometry(choice.row, &problem, &scalars).map_err(|text| {
+            LowerError::Backend { what: format!("the geometry of {} for {what}", row.name), text }
+        })?;
         let args = choice.args.iter().zip(row.args.iter()).map(|(bound, spec)| {
             if let Some(key) = weight_key(bound, spec.layout) {
                 return Place::Weight(key);

@@ -16,7 +16,8 @@ constexpr int WAVE = 32;
 #define KERNEL_RESIDENT(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
 
 // Waits until everything the launch in front wrote is there. Before it a kernel may touch weights and its own shared
-// memory, nothing else: launches of a list are chained so that one may start while the one in front still runs.
+// memory, nothing else: launches of a list are chained so that one may start while the one in front still runs. Every
+// block calls it, because the launch behind relies on this one ending after the one in front.
 __device__ inline void wait_for_producer() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 // Lets the launch behind start as soon as every block has said so or ended. It waits itself before it reads.
 __device__ inline void release_consumers() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
@@ -34,3 +35,47 @@ __device__ inline uint16_t float_to_half_bits(float value) { return __half_as_us
 
 // A read of memory that nothing writes while the kernel runs.
 template <class T> __device__ inline T read_only(const T* at) { return __ldg(at); }
+
+// An arrival counter of bulk copies in shared memory.
+using CopyBarrier = uint64_t;
+
+__device__ inline uint32_t shared_address(const void* at) { return uint32_t(__cvta_generic_to_shared(at)); }
+__device__ inline void copy_barrier_init(CopyBarrier* barrier) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(barrier)) : "memory");
+}
+// Makes initialised barriers visible to the copy engine; one thread calls it before the block meets.
+__device__ inline void copy_barriers_ready() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+// Starts a copy of `bytes` (a multiple of 16, as both addresses are) into shared memory; one thread calls it.
+__device__ inline void bulk_load(void* to, const void* from, uint32_t bytes, CopyBarrier* barrier) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(shared_address(barrier))
+                 : "memory");
+}
+// Waits for the phase of that parity to complete.
+__device__ inline void copy_barrier_wait(CopyBarrier* barrier, uint32_t parity) {
+    uint32_t done = 0;
+    while (done == 0) {
+        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                     : "=r"(done)
+                     : "r"(shared_address(barrier)), "r"(parity)
+                     : "memory");
+    }
+}
+__device__ inline void wave_sync() { __syncwarp(); }
+
+// d = a * b + c over a wave: a is 16 x 16 f16 by rows, b 16 x 8 f16 by columns, c and d 16 x 8 f32, spread over the lanes
+// as the PTX manual says for m16n8k16.
+__device__ inline void multiply_tile(float (&d)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1,
+                                     float c0, float c1, float c2, float c3) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"
+                 : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1), "f"(c0), "f"(c1), "f"(c2), "f"(c3));
+}
+// Byte `index` of a word as an f32 that is 2^23 larger.
+__device__ inline float biased_byte(uint32_t word, int index) { return __uint_as_float(__byte_perm(word, 0x4b000000u, 0x7650 + index)); }
+constexpr float BYTE_BIAS = 8388608.0f;
+__device__ inline uint32_t pack_halves(float low, float high) {
+    const __half2 pair = __floats2half2_rn(low, high);
+    return *reinterpret_cast<const uint32_t*>(&pair);
+}

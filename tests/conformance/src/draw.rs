@@ -80,10 +80,10 @@ pub(crate) fn draw(row: &Row, case: u32, given: Given, random: &mut Random) -> O
         let heads = Heads::draw(row, random);
         let problem = sizes(row, main_op, case, &heads, given, &attrs, random);
         let scalars = scalars(&ops, &attrs, &problem, &heads, random);
-        let start: usize = ops.iter().take(main).map(|&op| scalar_bytes(op)).sum();
-        let block = scalars.get(start..start + scalar_bytes(main_op)).unwrap_or(&[]);
-        let admitted =
-            row.shape_gates.iter().all(|gate| admits(gate, subject(main_op, &problem, block, gate.subject)));
+        let admitted = row
+            .shape_gates
+            .iter()
+            .all(|gate| admits(gate, subject_of(&ops, main, &problem, &scalars, gate.subject)));
         let work = problem.m.saturating_mul(problem.n.max(1)).saturating_mul(problem.k.max(1));
         let elements = problem.n.max(1).saturating_mul(problem.k.max(1));
         let light = match main_op {
@@ -96,6 +96,16 @@ pub(crate) fn draw(row: &Row, case: u32, given: Given, random: &mut Random) -> O
         }
     }
     None
+}
+
+/// What a gate looks at: of the launch's own step, else of the first step that has it, as a host looks.
+fn subject_of(ops: &[Op], main: usize, problem: &Problem, scalars: &[u8], of: Subject) -> Option<u64> {
+    let value = |step: usize| {
+        let start: usize = ops.iter().take(step).map(|&op| scalar_bytes(op)).sum();
+        let op = *ops.get(step)?;
+        subject(op, problem, scalars.get(start..start + scalar_bytes(op))?, of)
+    };
+    std::iter::once(main).chain(0..ops.len()).find_map(value)
 }
 
 /// Whether a gate admits a value. A test this suite does not know admits nothing.
@@ -187,7 +197,10 @@ fn sizes(
     };
     let width = |heads_of: u32| u64::from(heads_of) * u64::from(heads.head_dim);
     let asked = attrs.get(row.problem_step as usize).copied().unwrap_or(0);
+    let appends = row.steps.iter().any(|step| step.op == Op::RopeAppend.id());
     let (n, k, batch) = match op {
+        // The projections in front of an append are as wide as its heads.
+        Op::Matmul if appends => (width(heads.n_head), pick(Subject::K, &k_usual), 1),
         Op::Embed | Op::Matmul => (pick(Subject::N, n_usual), pick(Subject::K, &k_usual), 0),
         Op::Norm | Op::Pack | Op::Add | Op::Glu => (0, pick(Subject::K, &k_usual), 0),
         Op::Copy => {
@@ -210,8 +223,11 @@ fn sizes(
         _ => 1 + random.below(m.min(3)),
     };
     // The outputs of a second projection, where nothing else says them.
-    let aux =
-        if op == Op::Matmul && row.steps.len() > 1 { random.pick(&[16, 32, 64]).unwrap_or(16) } else { 0 };
+    let aux = if op == Op::Matmul && row.steps.len() > 1 && !appends {
+        random.pick(&[16, 32, 64]).unwrap_or(16)
+    } else {
+        0
+    };
     Problem { m, n, k: given.k.unwrap_or(k), batch, aux }
 }
 

@@ -1,6 +1,6 @@
 //! Binds a launch: every span held against its operand, sizes that fit the kernels, addresses filled in.
 
-use cajeta_plugin_api::abi::{LayoutId, Row};
+use cajeta_plugin_api::abi::{LayoutId, Row, Shape};
 use cajeta_plugin_api::catalog::oracle::compose::Place;
 use cajeta_plugin_api::catalog::oracle::{Composition, operand_bytes};
 use cajeta_plugin_api::catalog::quant::Format;
@@ -9,7 +9,7 @@ use cajeta_plugin_api::{Answer, BufferSpan, Fault, Work};
 use super::block::{ARGS, Block};
 use super::shape::{Stage, needs, stages};
 use crate::device::Buffer;
-use crate::registry::{Entry, entry, rows};
+use crate::registry::{Entry, entry, layout_bytes, rows};
 
 /// A launch ready for the device.
 pub(crate) struct Bound {
@@ -91,8 +91,12 @@ fn check_spans(row: &Row, work: &Work<Buffer>) -> Answer<()> {
                 continue;
             };
             let format = Format::from_id(spec.format.0).filter(|_| spec.layout == LayoutId::GGUF);
-            let need =
-                operand_bytes(step.op, &step.problem, &step.scalars, format, operand).map_err(refuse)?;
+            let need = if spec.layout.0 >= LayoutId::OWN.0 {
+                let shape = Shape { format: spec.format, rows: step.problem.n, width: step.problem.k };
+                Some(layout_bytes(spec.layout, &[shape])?)
+            } else {
+                operand_bytes(step.op, &step.problem, &step.scalars, format, operand).map_err(refuse)?
+            };
             // A plane is any whole number of blocks; kernels hold its tables against its length.
             if need.is_some_and(|need| span.len < need) {
                 return Err(Fault::invalid(format!(

@@ -2,6 +2,7 @@
 
 mod block;
 mod shape;
+mod stream;
 mod geometry;
 mod bind;
 
@@ -9,3 +10,4 @@ pub(crate) use bind::{Bound, bind};
 pub(crate) use block::Block;
 pub(crate) use geometry::geometry;
 pub(crate) use shape::{GROUP_MAX, HEAD_DIM_MAX, Stage};
+pub(crate) use stream::STREAM_WIDTH_MAX;

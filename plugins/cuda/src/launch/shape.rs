@@ -28,14 +28,14 @@ pub(crate) struct Stage {
     pub(crate) shared: u32,
 }
 
-fn size(letter: &str, value: u64, most: u64) -> Answer<u32> {
+pub(super) fn size(letter: &str, value: u64, most: u64) -> Answer<u32> {
     if value > most {
         return Err(Fault::unsupported(format!("{letter} = {value}, more than a grid of {most}")));
     }
     Ok(value as u32)
 }
 
-fn one(grid: [u32; 3], threads: u32) -> Vec<Stage> {
+pub(super) fn one(grid: [u32; 3], threads: u32) -> Vec<Stage> {
     vec![Stage { kernel: 0, grid, threads, shared: 0 }]
 }
 
@@ -103,6 +103,7 @@ pub(crate) fn stages(
             one([size("N / 64", n.div_ceil(64), LINE)?, size("M / 64", m.div_ceil(64), SIDE)?, 1], 256)
         }
         Kind::Attention => attention(problem, scalars, split)?,
+        Kind::Relayout | Kind::Stream(_) => super::stream::stages(entry, problem, scalars, multiprocessors)?,
     })
 }
 

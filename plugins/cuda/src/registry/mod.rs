@@ -2,9 +2,12 @@
 //! in one order.
 
 mod name;
+mod layouts;
 mod wiring;
+mod streams;
 mod manifest;
 
+pub(crate) use layouts::{Tile, layout_bytes, layouts, tile_of};
 pub(crate) use manifest::manifest;
 
 use std::sync::OnceLock;
@@ -39,6 +42,25 @@ pub(crate) enum Kind {
     MatVec,
     /// Product in tiles.
     TileGemm,
+    /// A weight's blocks to tiles of 16 features.
+    Relayout,
+    /// Product of one row over relaid weights, with what surrounds it.
+    Stream(Stream),
+}
+
+/// What a streaming product of one row computes besides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stream {
+    /// Nothing.
+    Product,
+    /// The residual added.
+    ProductAdd,
+    /// The norm of its input.
+    NormProduct,
+    /// The norm, gate and up, and the gated unit.
+    NormGateUp { gelu: bool },
+    /// The norm, q, k and v, rotation of pairs and append; the value weight's format.
+    NormQkv { value: Format },
 }
 
 /// One row: what, over which format, when.
@@ -81,10 +103,32 @@ pub(crate) fn entries() -> &'static [Entry] {
                 }));
             }
         }
+        entries.extend(streams());
         let tail = [Kind::Argmax, Kind::Sample, Kind::Advance];
         entries.extend(tail.map(|kind| Entry { kind, format: None, regime: Regime::FUSED_TAIL }));
         entries
     })
+}
+
+/// Rows over relaid weights: what makes them, and what a decode step of one sequence runs.
+fn streams() -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for format in layouts::TILED {
+        let mut add = |kind, regime| entries.push(Entry { kind, format: Some(format), regime });
+        add(Kind::Relayout, Regime::BIND);
+        let values = layouts::TILED.into_iter().filter(|value| format == Format::Q4_K || *value == format);
+        let kinds = [
+            Stream::Product,
+            Stream::ProductAdd,
+            Stream::NormProduct,
+            Stream::NormGateUp { gelu: false },
+            Stream::NormGateUp { gelu: true },
+        ];
+        for stream in kinds.into_iter().chain(values.map(|value| Stream::NormQkv { value })) {
+            add(Kind::Stream(stream), Regime::DECODE_ROW);
+        }
+    }
+    entries
 }
 
 /// The entry behind a row number.

@@ -3,7 +3,7 @@
 use cajeta_plugin_api::abi::Regime;
 use cajeta_plugin_api::catalog::quant::Format;
 
-use super::{Entry, Kind};
+use super::{Entry, Kind, Stream};
 
 /// A format as it stands in names: `Q4_K` is `q4k`.
 fn prefix(format: Option<Format>) -> String {
@@ -25,8 +25,8 @@ pub(super) fn of(entry: Entry) -> String {
     format!("{stem}{regime}")
 }
 
-fn stem(kind: Kind) -> &'static str {
-    match kind {
+fn stem(kind: Kind) -> String {
+    let fixed = match kind {
         Kind::Embed => "Embed",
         Kind::Norm => "rmsNorm",
         Kind::Add => "add",
@@ -41,7 +41,17 @@ fn stem(kind: Kind) -> &'static str {
         Kind::Advance => "advanceState",
         Kind::MatVec => "WaveMatVec",
         Kind::TileGemm => "TileGemm",
-    }
+        Kind::Relayout => "RelayoutTile16",
+        Kind::Stream(Stream::Product) => "StreamMatVec",
+        Kind::Stream(Stream::ProductAdd) => "StreamMatVecAdd",
+        Kind::Stream(Stream::NormProduct) => "StreamNormMatVec",
+        Kind::Stream(Stream::NormGateUp { gelu: false }) => "StreamNormGateUpSilu",
+        Kind::Stream(Stream::NormGateUp { gelu: true }) => "StreamNormGateUpGelu",
+        Kind::Stream(Stream::NormQkv { value }) => {
+            return format!("{}StreamNormQkvPairs", prefix(Some(value)));
+        }
+    };
+    fixed.to_owned()
 }
 
 impl Entry {

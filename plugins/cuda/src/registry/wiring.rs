@@ -10,22 +10,22 @@ use cajeta_plugin_api::catalog::contract::{self, Operand, Role};
 use cajeta_plugin_api::catalog::op::{Op, attr};
 use cajeta_plugin_api::catalog::quant::Format;
 
-use super::{Entry, Kind, name};
+use super::{Entry, Kind, name, streams};
 use crate::launch::{GROUP_MAX, HEAD_DIM_MAX};
 
 /// Weights, activations and planes are read in 16-byte words.
 const WIDE: u32 = 16;
 
-fn keep<T>(values: Vec<T>) -> RSlice<'static, T> {
+pub(super) fn keep<T>(values: Vec<T>) -> RSlice<'static, T> {
     RSlice::from_slice(Vec::leak(values))
 }
 
-fn text(value: String) -> RStr<'static> {
+pub(super) fn text(value: String) -> RStr<'static> {
     RStr::from_str(String::leak(value))
 }
 
 /// An argument as the catalog describes the operand it serves.
-fn arg(operand: &Operand, format: Option<Format>) -> ArgSpec {
+pub(super) fn arg(operand: &Operand, format: Option<Format>) -> ArgSpec {
     let blocks = operand.dtype == DtypeId::BYTES && operand.role == Role::Weight;
     let layout = match operand.role {
         Role::Plane => LayoutId::KV_F16,
@@ -57,11 +57,12 @@ fn op_of(kind: Kind) -> (Op, u64) {
         Kind::Argmax => (Op::Argmax, 0),
         Kind::Sample => (Op::Sample, 0),
         Kind::Advance => (Op::Advance, 0),
-        Kind::MatVec | Kind::TileGemm => (Op::Matmul, attr::BIAS | attr::SOFTCAP),
+        Kind::MatVec | Kind::TileGemm | Kind::Stream(_) => (Op::Matmul, attr::BIAS | attr::SOFTCAP),
+        Kind::Relayout => (Op::Relayout, 0),
     }
 }
 
-fn gate(name: String, subject: Subject, test: Test, value: u64) -> ShapeGate {
+pub(super) fn gate(name: String, subject: Subject, test: Test, value: u64) -> ShapeGate {
     ShapeGate { name: text(name), subject, test, values: keep(vec![value]) }
 }
 
@@ -91,6 +92,9 @@ fn gates(entry: Entry) -> Vec<ShapeGate> {
 
 /// The row of an entry.
 pub(super) fn row(entry: Entry) -> Row {
+    if let Some(row) = streams::row(entry) {
+        return row;
+    }
     let (op, attrs) = op_of(entry.kind);
     let operands = contract::operands(op);
     let mut args: Vec<ArgSpec> = operands.iter().map(|operand| arg(operand, entry.format)).collect();

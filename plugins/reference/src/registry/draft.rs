@@ -17,6 +17,8 @@ pub(super) struct Draft {
     pub(super) priority: i32,
     pub(super) steps: Vec<(Op, u64, Vec<Wire>)>,
     pub(super) args: Vec<ArgSpec>,
+    /// Step whose size a launch carries.
+    pub(super) problem_step: u32,
     pub(super) shape_gates: Vec<ShapeGate>,
     pub(super) ready_gates: Vec<ReadyGate>,
 }
@@ -30,6 +32,7 @@ impl Draft {
             priority,
             steps: Vec::new(),
             args: Vec::new(),
+            problem_step: 0,
             shape_gates: Vec::new(),
             ready_gates: Vec::new(),
         }
@@ -96,7 +99,7 @@ impl Draft {
             arith: self.arith,
             priority: self.priority,
             steps: RSlice::from_slice(steps.leak()),
-            problem_step: 0,
+            problem_step: self.problem_step,
             args: RSlice::from_slice(args.leak()),
             needs: RSlice::EMPTY,
             shape_gates: RSlice::from_slice(self.shape_gates.leak()),

@@ -22,6 +22,7 @@ pub(super) fn drafts(priority: i32) -> Vec<Draft> {
             drafts.push(add(name("MatMulAdd"), regime, priority, format));
             drafts.push(gated(name("GateUpSilu"), regime, priority, format, 0));
             drafts.push(gated(name("GateUpGelu"), regime, priority, format, attr::GLU_GELU));
+            drafts.push(projections(name("NormQkvPairs"), regime, priority, format));
         }
         drafts.push(pack(format!("refPackColumns{word}"), regime, priority));
         drafts.push(norm_pack(format!("refNormPackColumns{word}"), regime, priority));
@@ -107,6 +108,25 @@ fn add(name: String, regime: Regime, priority: i32, format: Format) -> Draft {
         (Op::Add, 0, vec![residual, Wire::internal(0), out]),
     ];
     draft.in_place_of(3).gate_blocks(Some(format))
+}
+
+/// The norm, the projections of attention, rotation of pairs and append.
+fn projections(name: String, regime: Regime, priority: i32, format: Format) -> Draft {
+    let mut draft = Draft::new(name, regime, priority);
+    let x = draft.arg(rows(Access::READ));
+    let norm = draft.arg(plain(&operands(Op::Norm)[1], None));
+    let weights = [(); 3].map(|()| draft.arg(file_weight(format)));
+    let q = draft.arg(rows(Access::WRITE));
+    let outs = [q, Wire::internal(1), Wire::internal(2)];
+    draft.steps.push((Op::Norm, attr::NORM_OFFSET, vec![x, norm, Wire::internal(0)]));
+    for (weight, out) in weights.into_iter().zip(outs) {
+        draft.steps.push((Op::Matmul, 0, vec![Wire::internal(0), weight, Wire::ABSENT, out]));
+    }
+    let mut wires = outs.to_vec();
+    wires.extend(operands(Op::RopeAppend)[3..].iter().map(|operand| draft.arg(plain(operand, None))));
+    draft.steps.push((Op::RopeAppend, attr::ROPE_FACTORS | attr::ROPE_YARN | attr::ROPE_PAIRS, wires));
+    // Its size is that of the query projection.
+    Draft { problem_step: 1, ..draft }.gate_blocks(Some(format))
 }
 
 /// Gate and up projections of one input, and the gated unit on top.
