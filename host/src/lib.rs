@@ -1,7 +1,8 @@
 //! Runs GGUF language models on whatever backend plugins are installed.
 //!
 //! In reading order: [`settings`] reads what the operator fixed, [`record`] says what was
-//! decided, [`route`] holds rows against what is asked, [`filter`] says which shapes a device can run, [`lower`] turns a plan into
+//! decided, [`route`] holds rows against what is asked, [`filter`] says which shapes a device can run, [`tune`] measures which
+//! is best, [`lower`] turns a plan into
 //! launches, [`kv`] pages the cache, [`engine`] loads a model and runs it. Devices come through the
 //! `cajeta-plugin-host` crate, the host's only foreign interface.
 
@@ -9,6 +10,7 @@ pub mod settings;
 pub mod record;
 pub mod route;
 pub mod filter;
+pub mod tune;
 pub mod lower;
 pub mod kv;
 pub mod engine;

@@ -61,8 +61,10 @@ records! {
     TileChoice = "tile-choice", INFO;
     /// A probe answered.
     Probe = "probe", INFO;
-    /// An entry of the tune store was dropped, or could not be read or kept.
+    /// Answers cannot be kept between runs.
     TuneStore = "tune-store", WARN;
+    /// An entry of the tune store is of another build, or no entry.
+    TuneDropped = "tune-dropped", INFO;
     /// The device's clock was held against the host's.
     EventClock = "event-clock", INFO;
     /// A device-wide fact was measured.
@@ -179,13 +181,22 @@ pub struct Probe {
     pub not_stored: Option<String>,
 }
 
-/// What became of an entry of the tune store.
+/// Answers cannot be kept.
 #[derive(Clone, Default, PartialEq, Debug, Serialize)]
 pub struct TuneStore {
-    /// The entry, or the folder.
-    pub entry: String,
+    /// The device's folder.
+    pub folder: String,
     /// What happened, and what it means for the run.
     pub event: String,
+}
+
+/// An entry of the tune store that does not serve.
+#[derive(Clone, Default, PartialEq, Debug, Serialize)]
+pub struct TuneDropped {
+    /// Its name.
+    pub entry: String,
+    /// Why not.
+    pub why: String,
 }
 
 /// The device's clock against the host's.

@@ -72,7 +72,13 @@ impl fmt::Display for Probe {
 
 impl fmt::Display for TuneStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.entry, self.event)
+        write!(f, "{}: {}", self.folder, self.event)
+    }
+}
+
+impl fmt::Display for TuneDropped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is measured anew: {}", self.entry, self.why)
     }
 }
 

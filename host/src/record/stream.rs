@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn warnings_are_shown_without_asking_and_control_characters_never() {
         let (shown, kept) = streams("warn", || {
-            Record::from(TuneStore { entry: "a\u{1b}[2J\nb".into(), event: "dropped".into() }).emit();
+            Record::from(TuneStore { folder: "a\u{1b}[2J\nb".into(), event: "dropped".into() }).emit();
             Record::from(DecodeMode::default()).emit();
             tracing::warn!(target: "cajeta_plugin_host::device", code = "lost", "freeing failed");
             tracing::warn!(target: "another_library", "not ours to keep");

@@ -1,0 +1,306 @@
+//! Remembers and recalls answers: in memory always, in files where there is somewhere to write.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::build::BuildId;
+use super::device_key::DeviceKey;
+use super::entry::{Answer, BYTES_MAX, Entry};
+use super::file_name::file_name;
+use crate::record::{Record, TuneDropped, TuneStore};
+
+/// How bytes get into a file as a whole; tests fill the disk here.
+type WriteWhole = fn(&Path, &[u8]) -> io::Result<()>;
+
+/// The store of one device's answers.
+#[derive(Debug)]
+pub struct Autotune {
+    /// The device's folder; `None` when nothing is kept between runs.
+    folder: Option<PathBuf>,
+    memory: Mutex<Memory>,
+    write: WriteWhole,
+    /// Whether it was said that nothing can be kept.
+    complained: AtomicBool,
+}
+
+#[derive(Default, Debug)]
+struct Memory {
+    entries: BTreeMap<String, Entry>,
+    /// Files already reported as unusable.
+    dropped: BTreeSet<String>,
+}
+
+impl Autotune {
+    /// The store of a device in a directory (see [`super::tune_directory`]). Nothing is touched yet.
+    pub fn open(directory: Option<&Path>, key: &DeviceKey) -> Autotune {
+        let folder = directory.zip(key.known()).map(|(directory, key)| directory.join(file_name(key)));
+        let complained = AtomicBool::new(false);
+        Autotune { folder, memory: Mutex::default(), write: write_whole, complained }
+    }
+
+    /// A store that keeps nothing between runs.
+    pub fn off() -> Autotune {
+        Autotune::open(None, &DeviceKey::unknown())
+    }
+
+    /// The device's folder, if anything is kept.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// Remembers an answer that holds for any build.
+    pub fn remember(&self, name: &str, answer: impl Into<Answer>) {
+        self.keep(Entry { name: name.to_owned(), build: None, answer: answer.into() });
+    }
+
+    /// Remembers an answer of a build.
+    pub fn remember_for(&self, name: &str, answer: impl Into<Answer>, build: &BuildId) {
+        let build = Some(build.as_str().to_owned());
+        self.keep(Entry { name: name.to_owned(), build, answer: answer.into() });
+    }
+
+    /// Remembers an answer for this run alone.
+    pub fn remember_now(&self, name: &str, answer: impl Into<Answer>, build: &BuildId) {
+        let build = Some(build.as_str().to_owned());
+        let entry = Entry { name: name.to_owned(), build, answer: answer.into() };
+        self.memory().entries.insert(name.to_owned(), entry);
+    }
+
+    /// The answer of this name, whatever build it is of.
+    pub fn recall(&self, name: &str) -> Option<Answer> {
+        if let Some(entry) = self.memory().entries.get(name) {
+            return Some(entry.answer.clone());
+        }
+        let entry = self.read(name)?;
+        self.memory().entries.insert(name.to_owned(), entry.clone());
+        Some(entry.answer)
+    }
+
+    /// The answer of this name for a build. One of another build is dropped and reported; the next
+    /// that is remembered takes its place.
+    pub fn recall_for(&self, name: &str, build: &BuildId) -> Option<Answer> {
+        let holds = |entry: &Entry| entry.build.as_deref() == Some(build.as_str());
+        if let Some(entry) = self.memory().entries.get(name).filter(|entry| holds(entry)) {
+            return Some(entry.answer.clone());
+        }
+        let entry = self.read(name)?;
+        if !holds(&entry) {
+            let of = entry.build.as_deref().unwrap_or("any build");
+            self.drop_entry(name, format!("`{}` is of build {of}, not {build}", entry.answer.value));
+            return None;
+        }
+        self.memory().entries.insert(name.to_owned(), entry.clone());
+        Some(entry.answer)
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, entry: Entry) {
+        if let Some(folder) = &self.folder {
+            let written = create_folder(folder).and_then(|()| {
+                (self.write)(&folder.join(file_name(&entry.name)), entry.to_text().as_bytes())
+            });
+            if let Err(error) = written
+                && !self.complained.swap(true, Ordering::Relaxed)
+            {
+                let event = format!("{error}; measured choices are used in this run and not kept");
+                Record::from(TuneStore { folder: folder.display().to_string(), event }).emit();
+            }
+        }
+        self.memory().entries.insert(entry.name.clone(), entry);
+    }
+
+    /// The entry in the file of this name, if it is one.
+    fn read(&self, name: &str) -> Option<Entry> {
+        let path = self.folder.as_ref()?.join(file_name(name));
+        match read_entry(&path) {
+            Ok(entry) if entry.name == name => Some(entry),
+            Ok(entry) => {
+                self.drop_entry(name, format!("its file is of {}", entry.name));
+                None
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => {
+                self.drop_entry(name, error.to_string());
+                None
+            }
+        }
+    }
+
+    fn drop_entry(&self, name: &str, why: String) {
+        if self.memory().dropped.insert(name.to_owned()) {
+            Record::from(TuneDropped { entry: name.to_owned(), why }).emit();
+        }
+    }
+}
+
+/// The entry in a file. A folder, a pipe, or anything too large or not whole is invalid data.
+pub(super) fn read_entry(path: &Path) -> io::Result<Entry> {
+    let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what);
+    // Opening a pipe would wait for its other end.
+    if !fs::metadata(path)?.is_file() {
+        return Err(invalid("not a file"));
+    }
+    let mut text = String::new();
+    fs::File::open(path)?.take(BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > BYTES_MAX {
+        return Err(invalid("too large for an entry"));
+    }
+    Entry::from_text(&text).ok_or_else(|| invalid("not a whole entry"))
+}
+
+fn create_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Writes a file so that whoever reads its name sees the old content or the new one, also when two
+/// processes write it at once.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let beside = path.with_file_name(format!(".{}-{number}.new", std::process::id()));
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&beside)
+        .and_then(|mut file| file.write_all(bytes))
+        .and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tune::store::BuildParts;
+
+    fn key() -> DeviceKey {
+        DeviceKey::new("first", &crate::filter::recorded::rtx_4090())
+    }
+
+    fn build(driver: &str) -> BuildId {
+        let parts = BuildParts { device: "d".into(), driver: driver.into(), plugin: "1".into() };
+        BuildId::new(&parts, [("a", Some([1; 32]))])
+    }
+
+    fn value(answer: Option<Answer>) -> Option<String> {
+        answer.map(|answer| answer.value)
+    }
+
+    #[test]
+    fn an_answer_outlives_the_process_that_found_it_and_serves_no_other_build_or_device() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let directory = Some(folder.path());
+        let name = "shape.q4kTcTile.512x4096x4096";
+        let store = Autotune::open(directory, &key());
+        store.remember_for(name, "q4kTcTile128", &build("1"));
+        assert_eq!(value(store.recall_for(name, &build("1"))), Some("q4kTcTile128".into()));
+
+        let later = Autotune::open(directory, &key());
+        assert_eq!(value(later.recall_for(name, &build("1"))), Some("q4kTcTile128".into()));
+        assert_eq!(later.recall_for(name, &build("2")), None);
+        assert_eq!(value(later.recall(name)), Some("q4kTcTile128".into()), "asked for any build");
+
+        let other = DeviceKey::new("second", &crate::filter::recorded::rtx_4090());
+        assert_eq!(Autotune::open(directory, &other).recall(name), None);
+        let unknown = Autotune::open(directory, &DeviceKey::unknown());
+        assert_eq!((unknown.folder(), unknown.recall(name)), (None, None), "an unknown part shares nothing");
+
+        later.remember_for(name, "q4kTcTile64", &build("2"));
+        let newest = Autotune::open(directory, &key());
+        assert_eq!(value(newest.recall_for(name, &build("2"))), Some("q4kTcTile64".into()));
+        assert_eq!(newest.recall_for(name, &build("1")), None);
+    }
+
+    #[test]
+    fn what_is_for_this_run_alone_is_not_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Autotune::open(Some(folder.path()), &key());
+        store.remember_now("a", "1", &build("1"));
+        assert_eq!(value(store.recall_for("a", &build("1"))), Some("1".into()));
+        assert_eq!(Autotune::open(Some(folder.path()), &key()).recall("a"), None);
+    }
+
+    #[test]
+    fn a_store_that_cannot_be_written_still_serves_its_run() {
+        let folder = tempfile::tempdir().expect("a folder");
+        // A file where the folder should be fails for every user, as a read-only disk does.
+        let blocked = folder.path().join("file");
+        fs::write(&blocked, "in the way").expect("written");
+        let mut full = Autotune::open(Some(folder.path()), &key());
+        full.write = |path, bytes| {
+            let beside = path.with_file_name(".half");
+            fs::write(&beside, &bytes[..bytes.len() / 2])?;
+            fs::remove_file(&beside)?;
+            Err(io::ErrorKind::StorageFull.into())
+        };
+        for store in [Autotune::open(Some(&blocked), &key()), full] {
+            for name in ["a", "b"] {
+                store.remember_for(name, "1", &build("1"));
+                assert_eq!(value(store.recall_for(name, &build("1"))), Some("1".into()));
+            }
+            assert!(store.complained.load(Ordering::Relaxed));
+        }
+        assert_eq!(fs::read_to_string(&blocked).expect("kept"), "in the way");
+    }
+
+    #[test]
+    fn garbage_is_dropped_and_written_over() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Autotune::open(Some(folder.path()), &key());
+        store.remember_for("seed", "1", &build("1"));
+        let device = store.folder().expect("known").to_path_buf();
+        fs::write(device.join("a"), [0xff, 0, 7]).expect("written");
+        fs::write(device.join("b"), vec![b'x'; 1 << 20]).expect("written");
+        fs::create_dir(device.join("c")).expect("made");
+        fs::copy(device.join("seed"), device.join("d")).expect("copied");
+        fs::write(device.join("e"), "").expect("written");
+        for name in ["a", "b", "c", "d", "e"] {
+            assert_eq!(store.recall_for(name, &build("1")), None, "{name}");
+        }
+        for name in ["a", "b", "d", "e"] {
+            store.remember_for(name, "2", &build("1"));
+            let later = Autotune::open(Some(folder.path()), &key());
+            assert_eq!(value(later.recall_for(name, &build("1"))), Some("2".into()), "{name}");
+        }
+    }
+
+    #[test]
+    fn many_writers_at_once_lose_nothing_and_leave_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let stores: Vec<Autotune> = (0..4).map(|_| Autotune::open(Some(folder.path()), &key())).collect();
+        std::thread::scope(|scope| {
+            for (writer, store) in stores.iter().enumerate() {
+                scope.spawn(move || {
+                    for round in 0..50 {
+                        store.remember_for("shared", format!("{writer}-{round}").as_str(), &build("1"));
+                        store.remember_for(&format!("own-{writer}"), "1", &build("1"));
+                        let seen = Autotune::open(Some(folder_of(store)), &key());
+                        assert!(seen.recall_for("shared", &build("1")).is_some(), "never half written");
+                    }
+                });
+            }
+        });
+        let device = stores[0].folder().expect("known");
+        let mut names: Vec<String> = fs::read_dir(device)
+            .expect("listed")
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["own-0", "own-1", "own-2", "own-3", "shared"]);
+    }
+
+    fn folder_of(store: &Autotune) -> &Path {
+        store.folder().and_then(Path::parent).expect("in a directory")
+    }
+}
