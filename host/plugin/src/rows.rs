@@ -38,12 +38,12 @@ pub(crate) fn text(raw: RStr<'static>, limit: usize) -> Option<&'static str> {
     std::str::from_utf8(raw.as_rslice().as_slice()).ok().filter(|text| printable::is_printable(text))
 }
 
-/// The rows of a library whose layouts number `layouts`.
-pub(crate) fn check(
-    raw: RSlice<'static, Row>,
-    layouts: usize,
-    path: &Path,
-) -> Result<&'static [Row], Refusal> {
+/// The rows of a library whose layouts number `layouts`, once each of them keeps the rules.
+///
+/// # Errors
+/// Stage layout: a list that cannot be one, a name that does not print, or a row that contradicts itself
+/// or the catalog, by its number.
+pub fn check(raw: RSlice<'static, Row>, layouts: usize, path: &Path) -> Result<&'static [Row], Refusal> {
     let rows = slice(raw, ROWS_MAX).ok_or_else(|| {
         broken(path, "rows", format!("{} rows at {:p}; at most {ROWS_MAX}", raw.len(), raw.as_ptr()))
     })?;
@@ -61,8 +61,11 @@ pub(crate) fn check(
     Ok(rows)
 }
 
-/// The layouts of a library.
-pub(crate) fn check_layouts(raw: RSlice<'static, Layout>, path: &Path) -> Result<&'static [Layout], Refusal> {
+/// The layouts of a library, once each of them keeps the rules.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_layouts(raw: RSlice<'static, Layout>, path: &Path) -> Result<&'static [Layout], Refusal> {
     let layouts = slice(raw, ROWS_MAX)
         .ok_or_else(|| broken(path, "layouts", format!("{} layouts; at most {ROWS_MAX}", raw.len())))?;
     let mut names = HashSet::new();

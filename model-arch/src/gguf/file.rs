@@ -5,7 +5,7 @@ use super::error::{GgufError, GgufProblem};
 use super::limits;
 use super::metadata::{Metadata, capped, truncated};
 use super::tensor::{TensorInfo, TensorTable};
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapMut};
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -57,6 +57,20 @@ impl GgufFile {
         let map = unsafe { Mmap::map(&file) }.map_err(|io| error(GgufProblem::Map(io)))?;
         let contents = Contents::parse(path, &map).map_err(error)?;
         Ok(GgufFile { path: path.to_path_buf(), map: Arc::new(map), contents })
+    }
+
+    /// Checks a file that was made or received in memory; `name` stands for its path in errors.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), or when there is no memory for a copy.
+    pub fn from_bytes(name: &Path, bytes: &[u8]) -> Result<Self, GgufError> {
+        let error = |problem| GgufError::new(name, problem);
+        // A copy in pages of its own, so that whoever reads a file's pages in place can read these.
+        let mut pages = MmapMut::map_anon(bytes.len()).map_err(|io| error(GgufProblem::Map(io)))?;
+        pages.copy_from_slice(bytes);
+        let map = pages.make_read_only().map_err(|io| error(GgufProblem::Map(io)))?;
+        let contents = Contents::parse(name, &map).map_err(error)?;
+        Ok(GgufFile { path: name.to_path_buf(), map: Arc::new(map), contents })
     }
 
     /// Where the file is.

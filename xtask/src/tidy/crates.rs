@@ -4,7 +4,7 @@ use super::Finding;
 use super::tree::Tree;
 
 /// Which of our crates each crate may depend on. Order is the order of the layers.
-const ALLOWED: [(&str, &[&str]); 11] = [
+const ALLOWED: [(&str, &[&str]); 12] = [
     ("cajeta-abi", &[]),
     ("cajeta-catalog", &["cajeta-abi"]),
     ("cajeta-plugin-api", &["cajeta-abi", "cajeta-catalog"]),
@@ -19,6 +19,7 @@ const ALLOWED: [(&str, &[&str]); 11] = [
         "cajeta-golden",
         &["cajeta", "cajeta-catalog", "cajeta-model-arch", "cajeta-plugin-host", "cajeta-conformance"],
     ),
+    ("cajeta-fuzz", &["cajeta-abi", "cajeta-catalog", "cajeta-model-arch", "cajeta-plugin-host"]),
     (
         "cajeta-hostile",
         &[
