@@ -41,6 +41,11 @@ impl Metadata {
         Ok(metadata)
     }
 
+    /// The file they are of.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The value of `key`.
     pub fn get(&self, key: &str) -> Option<&MetaValue> {
         self.positions.get(key).and_then(|&position| self.entries.get(position)).map(|(_, value)| value)

@@ -1,6 +1,7 @@
 //! What can be wrong with a chat template, apart from the conversation it refuses.
 
 use crate::gguf::GgufError;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// Why a conversation could not be turned into a prompt.
@@ -10,6 +11,14 @@ pub enum TemplateError {
     /// The key is there with another type than text.
     #[error(transparent)]
     Metadata(#[from] GgufError),
+    /// What is wrong with the template that a file carries.
+    #[error("{}: {problem}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong; part of the message, so not a separate source.
+        problem: Box<TemplateError>,
+    },
     /// The template is larger than any real one.
     #[error("chat template: {got} bytes are more than the {limit} that are accepted; the file is damaged")]
     TooLarge {
@@ -58,6 +67,14 @@ pub enum TemplateError {
 pub(super) struct Raised(pub(super) String);
 
 impl TemplateError {
+    /// This error with the file that it is about, unless it names that already.
+    pub(super) fn in_file(self, path: &Path) -> Self {
+        match self {
+            Self::Metadata(_) | Self::File { .. } => self,
+            problem => Self::File { path: path.to_path_buf(), problem: Box::new(problem) },
+        }
+    }
+
     /// The error for one that the engine reported while compiling.
     pub(super) fn compiling(error: &minijinja::Error) -> Self {
         Self::Syntax { line: error.line().unwrap_or(0), detail: describe(error) }

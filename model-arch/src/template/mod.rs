@@ -65,11 +65,12 @@ impl ChatTemplate {
     /// The template that a GGUF file carries, if it has one.
     ///
     /// # Errors
-    /// When it is not text, absurdly large, or not a valid template; the line is named.
+    /// When it is not text, absurdly large, or not a valid template; the file and the line are named.
     pub fn from_gguf(metadata: &Metadata, tokenizer: &Tokenizer) -> Result<Option<Self>, TemplateError> {
         let Some(source) = metadata.str(KEY)? else { return Ok(None) };
         let text = |id: Option<u32>| id.and_then(|id| tokenizer.token_text(id)).unwrap_or_default();
-        Self::new(source, text(tokenizer.bos()), text(tokenizer.eos())).map(Some)
+        let template = Self::new(source, text(tokenizer.bos()), text(tokenizer.eos()));
+        template.map(Some).map_err(|error| error.in_file(metadata.path()))
     }
 
     /// The template `source`. The texts of the begin and end tokens are empty where the model has none: a template may

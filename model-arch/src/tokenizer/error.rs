@@ -1,6 +1,7 @@
 //! What can be wrong with a vocabulary or with text given to it, one variant per remedy.
 
 use crate::gguf::GgufError;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// Why a tokenizer could not be built, or an input could not be tokenized.
@@ -18,6 +19,22 @@ pub enum TokenizerError {
     /// A key is there with another type than the format gives it.
     #[error(transparent)]
     Metadata(#[from] GgufError),
+    /// What is wrong with the tokenizer that a file carries.
+    #[error("{}: {problem}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong; part of the message, so not a separate source.
+        problem: Box<TokenizerError>,
+    },
+    /// A score that orders nothing.
+    #[error(
+        "tokenizer: the score of token {id} in `tokenizer.ggml.scores` is not a number; the file is damaged"
+    )]
+    ScoreNotANumber {
+        /// The token.
+        id: usize,
+    },
     /// `tokenizer.ggml.model` names a kind of tokenizer that is not built in.
     #[error(
         "tokenizer: `tokenizer.ggml.model` is `{model}`, which is not supported (supported: {supported})"
@@ -133,4 +150,14 @@ pub enum TokenizerError {
         /// The size of the vocabulary.
         n_vocab: usize,
     },
+}
+
+impl TokenizerError {
+    /// This error with the file that it is about, unless it names that already.
+    pub(super) fn in_file(self, path: &Path) -> Self {
+        match self {
+            Self::Metadata(_) | Self::File { .. } => self,
+            problem => Self::File { path: path.to_path_buf(), problem: Box::new(problem) },
+        }
+    }
 }

@@ -54,9 +54,10 @@ impl Tokenizer {
     ///
     /// # Errors
     /// When the keys below `tokenizer.ggml` are missing, of the wrong type, contradict each other, or name a tokenizer
-    /// or pre-tokenizer that is not supported.
+    /// or pre-tokenizer that is not supported. Names the file.
     pub fn from_gguf(metadata: &Metadata) -> Result<Self, TokenizerError> {
-        Self::new(TokenizerSource::from_metadata(metadata)?)
+        let source = TokenizerSource::from_metadata(metadata);
+        source.and_then(Self::new).map_err(|error| error.in_file(metadata.path()))
     }
 
     /// The tokenizer of that description.

@@ -39,6 +39,9 @@ impl ScoreBpe {
             key: keys::SCORES,
             remedy: "without scores nothing says which tokens to prefer: convert the model again",
         })?;
+        if let Some(id) = scores.iter().position(|score| score.is_nan()) {
+            return Err(TokenizerError::ScoreNotANumber { id });
+        }
         let byte_ids = std::array::from_fn(|byte| {
             let byte = byte as u8;
             let plain = || {
@@ -193,9 +196,13 @@ mod tests {
     }
 
     #[test]
-    fn a_vocabulary_without_scores_or_bytes() {
+    fn a_vocabulary_without_scores_or_bytes_or_with_odd_ones() {
         let error = Tokenizer::new(TokenizerSource { scores: None, ..source(None) }).unwrap_err().to_string();
         assert!(error.contains("tokenizer.ggml.scores"), "{error}");
+        let mut odd = source(None);
+        odd.scores.as_mut().unwrap()[7] = f32::NAN;
+        let error = Tokenizer::new(odd).unwrap_err().to_string();
+        assert!(error.contains("the score of token 7 in `tokenizer.ggml.scores`"), "{error}");
         let mut few = source(Some(false));
         few.tokens = few.tokens.iter().map(|text| text.replace("<0xC3>", "<gone>")).collect();
         let few = Tokenizer::new(few).unwrap();
