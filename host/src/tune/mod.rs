@@ -1,5 +1,6 @@
 //! Measured choices: what they are made from, and where they are remembered.
 //!
-//! [`store`] keeps answers across runs.
+//! [`timer`] times launches, [`store`] keeps answers across runs.
 
+pub mod timer;
 pub mod store;

@@ -19,4 +19,3 @@ pub use device_key::DeviceKey;
 pub use directory::{Sources, VARIABLE, platform_directory, tune_directory};
 pub use entry::{Answer, Entry};
 pub use inventory::{Listed, clear, list};
-
