@@ -12,7 +12,7 @@ mod table;
 mod digest;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Outcome};
 use crate::workspace::Workspace;
@@ -32,26 +32,32 @@ pub(crate) fn run(workspace: &Workspace, setup: bool) -> Outcome<()> {
     let compiler = toolkit.version(workspace)?;
     let sources = workspace.root().join("plugins/kernels");
     let out = workspace.target().join("kernels/cuda");
-    fs::create_dir_all(&out).map_err(|error| Failure::file("create", &out, &error))?;
-    let mut kernels = Vec::new();
-    for source in operations(&sources)? {
-        for target in TARGETS {
-            kernels
-                .extend(compile::operation(workspace, &toolkit, &compiler, &sources, &source, target, &out)?);
+    let compiled = |folder: &str, out: &Path| -> Outcome<Vec<Kernel>> {
+        let mut kernels = Vec::new();
+        fs::create_dir_all(out).map_err(|error| Failure::file("create", out, &error))?;
+        for source in sources_in(&sources.join(folder))? {
+            for target in TARGETS {
+                kernels.extend(compile::operation(
+                    workspace, &toolkit, &compiler, &sources, &source, target, out,
+                )?);
+            }
         }
-    }
-    kernels.sort_by(|a, b| (&a.name, &a.target).cmp(&(&b.name, &b.target)));
-    gates(&kernels)?;
+        kernels.sort_by(|a, b| (&a.name, &a.target).cmp(&(&b.name, &b.target)));
+        gates(&kernels)?;
+        Ok(kernels)
+    };
+    let kernels = compiled("op", &out)?;
+    // What measures the device: code beside the others, of no row.
+    compiled("bench", &out.join("bench"))?;
     let digest = digest::of_sources(&sources).map_err(Failure::work)?;
     table::write(&out.join("kernels.tsv"), &digest, &compiler, &kernels)?;
     println!("{} kernels in {}, by {compiler}", kernels.len(), out.display());
     Ok(())
 }
 
-/// The sources of operations, sorted.
-fn operations(sources: &std::path::Path) -> Outcome<Vec<PathBuf>> {
-    let folder = sources.join("op");
-    let entries = fs::read_dir(&folder).map_err(|error| Failure::file("list", &folder, &error))?;
+/// The sources of a folder, sorted.
+fn sources_in(folder: &Path) -> Outcome<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).map_err(|error| Failure::file("list", folder, &error))?;
     let mut found: Vec<PathBuf> = entries
         .flatten()
         .map(|entry| entry.path())
