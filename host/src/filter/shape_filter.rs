@@ -54,17 +54,20 @@ pub struct XpuLaunchError {
     pub device: String,
     /// Every candidate, with the rule it fell to.
     pub pruned: Vec<Pruned>,
+    /// Members that have no launch shape at this problem, each with the backend's reason.
+    pub refused: Vec<String>,
 }
 
 impl fmt::Display for XpuLaunchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [m, n, k] = self.problem;
         write!(f, "no shape of {} can be launched at {m}x{n}x{k} on {}", self.family, self.device)?;
-        if self.pruned.is_empty() {
+        if self.pruned.is_empty() && self.refused.is_empty() {
             return f.write_str(": the family has no member for this problem");
         }
-        for (index, pruned) in self.pruned.iter().enumerate() {
-            write!(f, "{}{pruned}", if index == 0 { ": " } else { "; " })?;
+        let pruned = self.pruned.iter().map(Pruned::to_string);
+        for (index, reason) in pruned.chain(self.refused.iter().cloned()).enumerate() {
+            write!(f, "{}{reason}", if index == 0 { ": " } else { "; " })?;
         }
         Ok(())
     }
@@ -107,6 +110,7 @@ impl<'a> ShapeFilter<'a> {
                 problem: [self.problem.m, self.problem.n, self.problem.k],
                 device: self.facts.name.to_string(),
                 pruned: filtered.pruned,
+                refused: Vec::new(),
             });
         }
         Ok(filtered)
@@ -140,7 +144,8 @@ impl<'a> ShapeFilter<'a> {
                 let largest = feasible.iter().max().filter(|_| !launches);
                 // A block that is not among those that launch needs one more than there are.
                 let among = largest.map(|_| kernel.threads);
-                let largest = largest.map(|&largest| u64::from(largest).min(kernel.threads.saturating_sub(1)));
+                let largest =
+                    largest.map(|&largest| u64::from(largest).min(kernel.threads.saturating_sub(1)));
                 let threads = Some(kernel.threads);
                 over(Rule::R4, "threads of a block", threads, fact(Fact::BLOCK_THREADS))
                     .or_else(|| over(Rule::R4, "threads of a block", threads, fact(Fact::THREADS)))

@@ -1,6 +1,21 @@
 //! Measured choices: what they are made from, and where they are remembered.
 //!
-//! [`timer`] times launches, [`store`] keeps answers across runs.
+//! [`timer`] times launches, [`store`] keeps answers across runs. [`Tuning`] is both for one device, and
+//! settles a question once: fixed by somebody, remembered, or timed. The questions are a family's member
+//! for a shape ([`TileFamily`], [`ShapeChoice`]). [`bench`] makes what is timed; [`key`] names answers.
 
 pub mod timer;
 pub mod store;
+mod error;
+pub mod key;
+mod tuning;
+mod family;
+mod choice;
+pub mod bench;
+#[cfg(test)]
+mod choice_tests;
+
+pub use choice::{FamilyProbe, ShapeAnswer, ShapeChoice};
+pub use error::TuneError;
+pub use family::{KernelSource, TileFamily};
+pub use tuning::{ArmId, FOREIGN_PERCENT_MAX, Hold, Keep, Question, Settled, Spent, Timed, Tuning};

@@ -1,0 +1,13 @@
+//! Rows as something to time: operands of the right sizes with harmless contents, launches over them.
+//!
+//! [`operands`] works out what a launch of a row needs, [`contents`] what is in it, and [`RowBench`]
+//! allocates it and prepares lists. [`RowProbe`] is the probe of every family whose rows it can launch.
+
+mod operands;
+mod contents;
+mod row_bench;
+mod row_probe;
+
+pub use operands::{ArgBytes, arg_bytes, plain_scalars};
+pub use row_bench::RowBench;
+pub use row_probe::RowProbe;

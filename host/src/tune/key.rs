@@ -1,0 +1,102 @@
+//! The names of answers, as the store's files have them.
+
+use cajeta_abi::{FormatId, Problem, Row};
+use cajeta_catalog::quant::type_name;
+
+/// The parts a split attention is computed in.
+pub const PART_WGS: &str = "partWgs";
+
+/// Projections of one input that a fusion serves in one launch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Segment {
+    /// Query, key and value.
+    Qkv,
+    /// Gate and up.
+    GateUp,
+}
+
+impl Segment {
+    /// Its name in a key.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Segment::Qkv => "qkv",
+            Segment::GateUp => "gateup",
+        }
+    }
+}
+
+/// The member of a family for rows x outputs x inputs: `shape.q4kTcTile.512x4096x4096`. For families over
+/// experts the rows are the bucket.
+pub fn shape(family: &str, problem: &Problem) -> String {
+    format!("shape.{family}.{}x{}x{}", problem.m, problem.n, problem.k)
+}
+
+/// The percent by which the answer of this name led.
+pub fn margin(name: &str) -> String {
+    format!("{name}.margin")
+}
+
+/// Whether one launch over `columns` sequences beats as many single-row launches: `colsPays-q4k-b4`.
+pub fn cols_pays(format: FormatId, columns: u64) -> String {
+    format!("colsPays-{}-b{columns}", format_prefix(format))
+}
+
+/// Whether a fused segment beats its parts: `colsSeg-gateup-28672x4096-b4`.
+pub fn cols_segment(segment: Segment, rows: u64, cols: u64, columns: u64) -> String {
+    format!("colsSeg-{}-{rows}x{cols}-b{columns}", segment.name())
+}
+
+/// The mat-vec for a weight of so many rows and columns: `mvVariant-q4k-4096x14336-c1`.
+pub fn mat_vec_variant(format: FormatId, rows: u64, cols: u64, columns: u64) -> String {
+    format!("mvVariant-{}-{rows}x{cols}-c{columns}", format_prefix(format))
+}
+
+/// A format as names have it: `Q4_K` is `q4k`.
+pub fn format_prefix(format: FormatId) -> String {
+    let name = type_name(format.0).map_or_else(|| format!("type{}", format.0), str::to_owned);
+    name.to_lowercase().replace('_', "")
+}
+
+/// The label of a row's family: its weight's format and the family's name, `q4kTcTile`. A row without a
+/// family is one of its own.
+pub fn family_label(row: &Row) -> String {
+    if row.family.is_empty() {
+        return row.name.to_string();
+    }
+    let mut label = String::new();
+    let mut seen: Vec<FormatId> = Vec::new();
+    for argument in row.args.iter().filter(|argument| argument.format != FormatId::NONE) {
+        // Biases and norms are f32 beside a quantised weight and say nothing about the family.
+        let plain = argument.format == FormatId(0) && argument.dtype != cajeta_abi::DtypeId::BYTES;
+        if !plain && !seen.contains(&argument.format) {
+            label.push_str(&format_prefix(argument.format));
+            seen.push(argument.format);
+        }
+    }
+    if label.is_empty() || row.family.starts_with(label.as_str()) {
+        return row.family.to_string();
+    }
+    let mut letters = row.family.chars();
+    label.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+    label.push_str(letters.as_str());
+    label
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_store() {
+        let problem = Problem { m: 512, n: 4096, k: 14336, ..Problem::default() };
+        let q4k = FormatId(12);
+        let name = shape("q4kTcTile", &problem);
+        assert_eq!(name, "shape.q4kTcTile.512x4096x14336");
+        assert_eq!(margin(&name), "shape.q4kTcTile.512x4096x14336.margin");
+        assert_eq!(cols_pays(q4k, 4), "colsPays-q4k-b4");
+        assert_eq!(cols_segment(Segment::Qkv, 6144, 4096, 4), "colsSeg-qkv-6144x4096-b4");
+        assert_eq!(cols_segment(Segment::GateUp, 28672, 4096, 2), "colsSeg-gateup-28672x4096-b2");
+        assert_eq!(mat_vec_variant(FormatId(14), 128256, 4096, 1), "mvVariant-q6k-128256x4096-c1");
+        assert_eq!(format_prefix(FormatId(9999)), "type9999");
+    }
+}

@@ -1,0 +1,451 @@
+//! Settles questions on one device: fixed by somebody, else remembered, else timed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use cajeta_abi::Fact;
+use cajeta_plugin_host::Device;
+
+use super::error::TuneError;
+use super::key;
+use super::store::{Answer, Autotune, BuildId, BuildParts, DeviceKey};
+use super::timer::Verdict;
+use crate::record::{Answered, ArmTiming};
+
+/// Percent of the device that others may hold, at which a measurement is used and not kept.
+pub const FOREIGN_PERCENT_MAX: u64 = 25;
+/// Readings of the others' share; the lowest counts, because one reading may catch a passer-by.
+const READINGS: usize = 3;
+/// Time between readings.
+const BETWEEN_READINGS: Duration = Duration::from_millis(2);
+
+/// One of the things to choose from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ArmId {
+    /// Its name, which is the answer where it wins.
+    pub name: String,
+    /// Hash of its code, if there is one.
+    pub code: Option<[u8; 32]>,
+}
+
+/// How long an answer is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keep {
+    /// In the store, for the build that was measured.
+    Stored,
+    /// Likewise, with the lead beside it under the name and `.margin`.
+    WithMargin,
+    /// In memory, once per process.
+    InMemory,
+}
+
+/// What is to be settled. Arms come by priority: the first serves while nothing is known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Question<'a> {
+    /// The answer's name: see [`key`].
+    pub name: String,
+    /// The name under which somebody may fix the answer: a family, or the answer's own name.
+    pub scope: &'a str,
+    /// What there is to choose from.
+    pub arms: Vec<ArmId>,
+    /// How long the answer is kept.
+    pub keep: Keep,
+}
+
+/// What a measurement found and cost.
+#[derive(Clone, Default, PartialEq, Debug)]
+pub struct Timed {
+    /// One per arm, in order.
+    pub timings: Vec<ArmTiming>,
+    /// Launches that were made.
+    pub launches: u64,
+}
+
+/// A question that is settled.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Settled {
+    /// Index of the arm that serves.
+    pub arm: usize,
+    /// How that came about.
+    pub answered: Answered,
+    /// Percent by which it leads, where it was timed now.
+    pub lead_percent: Option<f64>,
+    /// Whether the lead is too small to mean anything.
+    pub tie: bool,
+    /// What was timed, now or when it was stored.
+    pub timings: Vec<ArmTiming>,
+    /// Launches it cost now.
+    pub launches: u64,
+    /// Why a measured answer is not kept.
+    pub not_stored: Option<String>,
+}
+
+/// Launches that measuring cost.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Spent {
+    /// For answers the store keeps: none on a second load.
+    pub stored: u64,
+    /// For answers kept in memory.
+    pub memory: u64,
+}
+
+/// The choices of one device.
+pub struct Tuning {
+    store: Autotune,
+    parts: BuildParts,
+    overrides: Mutex<BTreeMap<String, String>>,
+    holds: AtomicUsize,
+    stored_launches: AtomicU64,
+    memory_launches: AtomicU64,
+    foreign_load: Box<dyn Fn() -> Option<u64> + Send + Sync>,
+}
+
+/// Holds the trial while it lives: nothing is timed, nothing is remembered.
+#[derive(Debug)]
+pub struct Hold<'a>(&'a Tuning);
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        self.0.holds.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Tuning {
+    /// The choices of a device, kept in `directory` (see [`super::store::tune_directory`]).
+    pub fn new(device: &Device, directory: Option<&Path>) -> Tuning {
+        let backend = device.backend();
+        let store = Autotune::open(directory, &DeviceKey::new(backend.id(), device.facts()));
+        let parts = BuildParts::new(backend.version(), device.facts());
+        let device = device.clone();
+        Tuning::over(store, parts, Box::new(move || foreign_load(&device)))
+    }
+
+    /// Choices over a given store. `foreign_load` answers percent of the device that others hold now,
+    /// `None` where nobody knows.
+    pub fn over(
+        store: Autotune,
+        parts: BuildParts,
+        foreign_load: Box<dyn Fn() -> Option<u64> + Send + Sync>,
+    ) -> Tuning {
+        Tuning {
+            store,
+            parts,
+            overrides: Mutex::default(),
+            holds: AtomicUsize::new(0),
+            stored_launches: AtomicU64::new(0),
+            memory_launches: AtomicU64::new(0),
+            foreign_load,
+        }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Autotune {
+        &self.store
+    }
+
+    /// Fixes the answer of a family, or of one name, for this process; `None` frees it. An arm that is
+    /// not among those to choose from fixes nothing.
+    pub fn set_override(&self, scope: &str, arm: Option<&str>) {
+        let mut overrides = self.overrides.lock().unwrap_or_else(PoisonError::into_inner);
+        match arm {
+            Some(arm) => overrides.insert(scope.to_owned(), arm.to_owned()),
+            None => overrides.remove(scope),
+        };
+    }
+
+    /// Holds the trial until the answer is dropped: for warm-ups and while anything is decoded.
+    #[must_use]
+    pub fn hold(&self) -> Hold<'_> {
+        self.holds.fetch_add(1, Ordering::AcqRel);
+        Hold(self)
+    }
+
+    /// Launches that measuring cost since the process began.
+    pub fn spent(&self) -> Spent {
+        Spent {
+            stored: self.stored_launches.load(Ordering::Relaxed),
+            memory: self.memory_launches.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Settles a question; `time` measures its arms in their order where nothing else answers.
+    ///
+    /// An arm that cannot be timed leaves the first to serve for this run. Without arms the answer is
+    /// arm 0: whoever asks has refused that before.
+    ///
+    /// # Errors
+    /// When the device is lost.
+    pub fn settle(
+        &self,
+        question: &Question<'_>,
+        time: &mut dyn FnMut() -> Result<Timed, TuneError>,
+    ) -> Result<Settled, TuneError> {
+        let position = |name: &str| question.arms.iter().position(|arm| arm.name == name);
+        if let Some(arm) = self.overridden(question).and_then(|name| position(&name)) {
+            return Ok(Settled::known(arm, Answered::Overridden));
+        }
+        if question.arms.len() < 2 {
+            return Ok(Settled::known(0, Answered::Outright));
+        }
+        let code = question.arms.iter().map(|arm| (arm.name.as_str(), arm.code));
+        let build = BuildId::new(&self.parts, code);
+        if let Some(answer) = self.store.recall_for(&question.name, &build)
+            && let Some(arm) = position(&answer.value)
+        {
+            return Ok(Settled { timings: answer.timings, ..Settled::known(arm, Answered::Stored) });
+        }
+        if self.holds.load(Ordering::Acquire) > 0 {
+            return Ok(Settled::known(0, Answered::Held));
+        }
+        self.measure(question, &build, time)
+    }
+
+    fn overridden(&self, question: &Question<'_>) -> Option<String> {
+        let overrides = self.overrides.lock().unwrap_or_else(PoisonError::into_inner);
+        overrides.get(&question.name).or_else(|| overrides.get(question.scope)).cloned()
+    }
+
+    fn measure(
+        &self,
+        question: &Question<'_>,
+        build: &BuildId,
+        time: &mut dyn FnMut() -> Result<Timed, TuneError>,
+    ) -> Result<Settled, TuneError> {
+        let before = self.others();
+        let timed = match time() {
+            Ok(timed) => timed,
+            Err(error) if error.is_lost() => return Err(error),
+            Err(error) => return Ok(self.untimed(question, build, error.to_string())),
+        };
+        let counter =
+            if question.keep == Keep::InMemory { &self.memory_launches } else { &self.stored_launches };
+        counter.fetch_add(timed.launches, Ordering::Relaxed);
+        let complete = timed.timings.len() == question.arms.len();
+        let Some(verdict) = Verdict::of(&timed.timings).filter(|_| complete) else {
+            let why = format!("{} of {} arms were timed", timed.timings.len(), question.arms.len());
+            return Ok(self.untimed(question, build, why));
+        };
+        let held = before.max(self.others()).filter(|&percent| percent >= FOREIGN_PERCENT_MAX);
+        let not_stored = held.map(|percent| format!("other processes held {percent} % of the device"));
+        let answer = Answer {
+            value: question.arms[verdict.winner].name.clone(),
+            note: note(&verdict),
+            timings: timed.timings.clone(),
+        };
+        match (question.keep, &not_stored) {
+            (Keep::InMemory, _) | (_, Some(_)) => self.store.remember_now(&question.name, answer, build),
+            (keep, None) => {
+                self.store.remember_for(&question.name, answer, build);
+                if keep == Keep::WithMargin {
+                    let lead = format!("{:.2}", verdict.lead_percent.unwrap_or(0.0));
+                    let twin = Answer { value: lead, note: note(&verdict), timings: Vec::new() };
+                    self.store.remember_for(&key::margin(&question.name), twin, build);
+                }
+            }
+        }
+        Ok(Settled {
+            arm: verdict.winner,
+            answered: Answered::Measured,
+            lead_percent: verdict.lead_percent,
+            tie: verdict.tie,
+            timings: timed.timings,
+            launches: timed.launches,
+            not_stored,
+        })
+    }
+
+    /// The first serves for this run, and nobody tries again.
+    fn untimed(&self, question: &Question<'_>, build: &BuildId, why: String) -> Settled {
+        if let Some(first) = question.arms.first() {
+            self.store.remember_now(&question.name, first.name.as_str(), build);
+        }
+        Settled { not_stored: Some(why), ..Settled::known(0, Answered::Held) }
+    }
+
+    /// Percent of the device that others hold, as a steady share.
+    fn others(&self) -> Option<u64> {
+        let mut lowest = (self.foreign_load)()?;
+        for _ in 1..READINGS {
+            if lowest < FOREIGN_PERCENT_MAX {
+                break;
+            }
+            std::thread::sleep(BETWEEN_READINGS);
+            lowest = lowest.min((self.foreign_load)()?);
+        }
+        Some(lowest)
+    }
+}
+
+impl std::fmt::Debug for Tuning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tuning")
+            .field("store", &self.store)
+            .field("parts", &self.parts)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Settled {
+    fn known(arm: usize, answered: Answered) -> Settled {
+        Settled {
+            arm,
+            answered,
+            lead_percent: None,
+            tie: false,
+            timings: Vec::new(),
+            launches: 0,
+            not_stored: None,
+        }
+    }
+}
+
+fn note(verdict: &Verdict) -> Option<String> {
+    verdict.tie.then(|| format!("a tie: ahead by {:.2} %", verdict.lead_percent.unwrap_or(0.0)))
+}
+
+/// What the driver says now of others' use of the device.
+fn foreign_load(device: &Device) -> Option<u64> {
+    let facts = device.backend().devices().ok()?;
+    facts.get(device.index() as usize)?.get(Fact::FOREIGN_LOAD)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use cajeta_abi::Code;
+
+    /// Choices over a store in a folder, on a device that others hold so much of.
+    pub(crate) fn tuning(folder: Option<&Path>, foreign: Option<u64>) -> Tuning {
+        let key = DeviceKey::new("fake", &crate::filter::recorded::rtx_4090());
+        let parts = BuildParts { device: "uuid".into(), driver: "1".into(), plugin: "1".into() };
+        Tuning::over(Autotune::open(folder, &key), parts, Box::new(move || foreign))
+    }
+
+    pub(crate) fn timed(medians: &[f64]) -> Timed {
+        let timing =
+            |&median_ns: &f64| ArmTiming { median_ns, rounds_ns: vec![median_ns; 5], ..Default::default() };
+        Timed { timings: medians.iter().map(timing).collect(), launches: 100 }
+    }
+
+    fn question(keep: Keep) -> Question<'static> {
+        let arm = |name: &str| ArmId { name: name.into(), code: Some([1; 32]) };
+        Question { name: "shape.f.1x2x3".into(), scope: "f", arms: vec![arm("large"), arm("small")], keep }
+    }
+
+    fn settle(tuning: &Tuning, keep: Keep, medians: &[f64]) -> Settled {
+        tuning.settle(&question(keep), &mut || Ok(timed(medians))).expect("not lost")
+    }
+
+    #[test]
+    fn a_second_load_times_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let first = tuning(Some(folder.path()), Some(0));
+        let settled = settle(&first, Keep::WithMargin, &[120.0, 100.0]);
+        assert_eq!((settled.arm, settled.answered, settled.tie), (1, Answered::Measured, false));
+        assert_eq!((settled.lead_percent, first.spent()), (Some(20.0), Spent { stored: 100, memory: 0 }));
+
+        let second = tuning(Some(folder.path()), Some(0));
+        let again = second.settle(&question(Keep::WithMargin), &mut || panic!("timed again")).expect("known");
+        assert_eq!((again.arm, again.answered, again.timings.len()), (1, Answered::Stored, 2));
+        assert_eq!(second.spent(), Spent::default());
+        let margin = second.store().recall("shape.f.1x2x3.margin").expect("a twin");
+        assert_eq!(margin.value, "20.00");
+    }
+
+    #[test]
+    fn other_code_is_measured_anew() {
+        let folder = tempfile::tempdir().expect("a folder");
+        settle(&tuning(Some(folder.path()), Some(0)), Keep::Stored, &[120.0, 100.0]);
+        let mut changed = question(Keep::Stored);
+        changed.arms[0].code = Some([2; 32]);
+        let second = tuning(Some(folder.path()), Some(0));
+        let settled = second.settle(&changed, &mut || Ok(timed(&[90.0, 100.0]))).expect("not lost");
+        assert_eq!((settled.arm, settled.answered), (0, Answered::Measured));
+    }
+
+    #[test]
+    fn a_tie_keeps_the_faster_and_says_so() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let settled = settle(&tuning(Some(folder.path()), None), Keep::Stored, &[101.0, 100.0]);
+        assert!(settled.tie && settled.arm == 1 && settled.not_stored.is_none(), "no load known: kept");
+        let answer = tuning(Some(folder.path()), None).store().recall("shape.f.1x2x3").expect("kept");
+        assert_eq!(
+            (answer.value.as_str(), answer.note.as_deref()),
+            ("small", Some("a tie: ahead by 1.00 %"))
+        );
+    }
+
+    #[test]
+    fn a_device_that_others_hold_is_measured_for_this_run_alone() {
+        for (percent, kept) in [(24, true), (25, false), (100, false)] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let first = tuning(Some(folder.path()), Some(percent));
+            let settled = settle(&first, Keep::WithMargin, &[120.0, 100.0]);
+            assert_eq!(settled.not_stored.is_none(), kept, "{percent} %");
+            assert_eq!(settle(&first, Keep::WithMargin, &[]).answered, Answered::Stored, "for this run");
+            let second = tuning(Some(folder.path()), Some(0));
+            assert_eq!(second.store().recall("shape.f.1x2x3").is_some(), kept);
+        }
+    }
+
+    #[test]
+    fn an_override_wins_and_a_hold_times_nothing() {
+        let tuning = tuning(None, None);
+        let asleep = |keep| tuning.settle(&question(keep), &mut || panic!("timed")).expect("not lost");
+        tuning.set_override("f", Some("small"));
+        assert_eq!((asleep(Keep::Stored).arm, asleep(Keep::Stored).answered), (1, Answered::Overridden));
+        tuning.set_override("shape.f.1x2x3", Some("large"));
+        assert_eq!(asleep(Keep::Stored).arm, 0, "the name before the family");
+        tuning.set_override("shape.f.1x2x3", None);
+        tuning.set_override("f", None);
+        {
+            let _hold = tuning.hold();
+            let held = asleep(Keep::Stored);
+            assert_eq!((held.arm, held.answered), (0, Answered::Held));
+        }
+        let settled = settle(&tuning, Keep::Stored, &[2.0, 1.0]);
+        assert_eq!(
+            (settled.arm, settled.answered),
+            (1, Answered::Measured),
+            "what was held is not an answer"
+        );
+    }
+
+    #[test]
+    fn memory_answers_are_counted_apart_and_not_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let first = tuning(Some(folder.path()), None);
+        assert_eq!(settle(&first, Keep::InMemory, &[2.0, 1.0]).arm, 1);
+        assert_eq!(first.spent(), Spent { stored: 0, memory: 100 });
+        assert_eq!(settle(&first, Keep::InMemory, &[]).answered, Answered::Stored);
+        assert_eq!(tuning(Some(folder.path()), None).store().recall("shape.f.1x2x3"), None);
+    }
+
+    #[test]
+    fn what_cannot_be_timed_serves_by_priority_and_a_lost_device_is_an_error() {
+        let tuning = tuning(None, None);
+        let fail = |code| {
+            move || -> Result<Timed, TuneError> {
+                let backend = "fake".into();
+                let text = String::new();
+                Err(cajeta_plugin_host::DeviceError { operation: "submit", backend, code, text }.into())
+            }
+        };
+        assert!(tuning.settle(&question(Keep::Stored), &mut fail(Code::LOST)).is_err());
+        let settled = tuning.settle(&question(Keep::Stored), &mut fail(Code::OUT_OF_MEMORY)).expect("serves");
+        assert!(settled.arm == 0 && settled.not_stored.is_some());
+        let again = tuning.settle(&question(Keep::Stored), &mut || panic!("tried again")).expect("serves");
+        assert_eq!(again.arm, 0);
+    }
+
+    #[test]
+    fn one_arm_is_outright() {
+        let mut alone = question(Keep::Stored);
+        alone.arms.truncate(1);
+        let settled = tuning(None, None).settle(&alone, &mut || panic!("timed")).expect("not lost");
+        assert_eq!((settled.arm, settled.answered), (0, Answered::Outright));
+    }
+}
