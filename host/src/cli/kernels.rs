@@ -228,7 +228,7 @@ fn grouped(launches: &[Launch]) -> Table {
 }
 
 /// `matmul blk.3.attn_q` as `matmul blk.*.attn_q`.
-fn any_layer(what: &str) -> String {
+pub(crate) fn any_layer(what: &str) -> String {
     let Some((before, after)) = what.split_once("blk.") else { return what.to_owned() };
     let rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
     if rest.len() == after.len() { what.to_owned() } else { format!("{before}blk.*{rest}") }

@@ -29,6 +29,8 @@ pub(crate) mod devices;
 mod check;
 pub(crate) mod backends;
 pub(crate) mod kernels;
+mod launches;
+pub(crate) mod bench;
 pub(crate) mod synth;
 
 use clap::error::{ContextKind, ErrorKind};
@@ -85,6 +87,8 @@ pub(crate) enum Verb {
     Backends(backends::Flags),
     /// List the selected backend's kernels, or those a model would run on
     Kernels(kernels::Flags),
+    /// Time prefill, decode and the kernels of a step
+    Bench(bench::Flags),
     /// Write a model file of any shape with random weights
     Synth(synth::Flags),
 }

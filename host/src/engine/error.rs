@@ -34,19 +34,24 @@ pub enum EngineError {
     #[error(transparent)]
     KvPool(#[from] KvPoolError),
     #[error(
-        "the model needs {wanted} of device memory ({weights} weights, {kv} K/V cache at context {ctx}, {work} work space) and `{device}` has {free} free; lower --ctx or choose a smaller quantization"
+        "the model needs {wanted} of device memory ({weights} weights, {kv} K/V cache{of} at context {ctx}, {work} work space) and `{device}` has {free} free; {remedy}"
     )]
     OutOfMemory {
         wanted: String,
         weights: String,
         kv: String,
         ctx: u32,
+        /// ` of 16 sequences`, where there is more than one.
+        of: String,
         work: String,
         device: String,
         free: String,
+        remedy: &'static str,
     },
     #[error("{what} takes {bytes} bytes and the largest buffer `{device}` binds has {limit}; {remedy}")]
     LargestBinding { what: String, bytes: u64, limit: u64, device: String, remedy: &'static str },
+    #[error("{asked} sequences were asked of an engine that was loaded for 1 to {limit}")]
+    Sequences { asked: usize, limit: u32 },
     #[error("the prompt is empty; give at least one token (this model adds no beginning-of-text token)")]
     EmptyPrompt,
     #[error(

@@ -3,9 +3,12 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use cajeta_catalog::state::SampleParams;
+
 use super::LlmEngine;
 use super::error::EngineError;
 use super::options::Sampling;
+use super::state::DecodeRow;
 
 /// Why a generation ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,7 +113,7 @@ impl LlmEngine {
         };
         out.timings.prefill = started.elapsed();
         let started = Instant::now();
-        self.decode_from(first, limit, &mut out, on_token)?;
+        self.decode_from(first, params, limit, &mut out, on_token)?;
         out.timings.decode = started.elapsed();
         out.timings.decode_tokens = out.ids.len().saturating_sub(1);
         Ok(out)
@@ -126,12 +129,12 @@ impl LlmEngine {
         let same = self.cached.iter().zip(prompt).take_while(|(a, b)| a == b).count();
         // The last prompt token is computed again: its logits are wanted.
         let mut done = same.min(prompt.len() - 1);
-        self.forget_after(done);
+        self.forget_after(done)?;
         let chunk = self.chunk as usize;
         loop {
             let rows = &prompt[done..prompt.len().min(done + chunk)];
             let last_row = [rows.len() as u32 - 1];
-            self.runner.prefill(rows, done as u32, &last_row)?;
+            self.runner.prefill(0, rows, done as u32, &last_row)?;
             self.cached.extend_from_slice(rows);
             done += rows.len();
             out.timings.prefill_tokens += rows.len();
@@ -144,15 +147,22 @@ impl LlmEngine {
         }
     }
 
+    /// Generates what follows the first token. Where the device works without the host, a step is
+    /// under way while the tokens of the one before are looked at; a step that follows the last token
+    /// wanted is thrown away.
     fn decode_from(
         &mut self,
         first: u32,
+        mut sampling: SampleParams,
         limit: usize,
         out: &mut Generation,
         on_token: &mut dyn FnMut(Option<u32>) -> ControlFlow<()>,
     ) -> Result<(), EngineError> {
+        // The first token was the first draw.
+        sampling.counter = sampling.counter.wrapping_add(1);
+        let under_way = if self.pipelined { 2 } else { 1 };
+        let mut unsubmitted = limit - 1;
         let mut token = first;
-        let mut decoding = false;
         loop {
             out.ids.push(token);
             if self.model.tokenizer.is_end(token) {
@@ -166,20 +176,26 @@ impl LlmEngine {
             if out.ids.len() == limit {
                 return Ok(());
             }
-            let position = self.cached.len() as u32;
-            if !decoding {
-                self.runner.begin_decode(position)?;
-                decoding = true;
+            if out.ids.len() == 1 {
+                let position = self.cached.len() as u32;
+                self.runner.begin_decode(&[DecodeRow { token, position, sampling }])?;
             }
-            let next = self.runner.decode(position)?;
+            while unsubmitted > 0 && self.runner.steps_under_way() < under_way {
+                self.runner.submit_step()?;
+                unsubmitted -= 1;
+            }
+            let Some(step) = self.runner.collect_step()? else { return Ok(()) };
             self.cached.push(token);
-            token = next;
+            token = step.tokens[0];
         }
     }
 
     /// Forgets cached positions from `keep` on.
-    pub(super) fn forget_after(&mut self, keep: usize) {
+    pub(super) fn forget_after(&mut self, keep: usize) -> Result<(), EngineError> {
+        // A step that an ended answer left under way writes to blocks that are about to be free.
+        self.runner.discard_steps()?;
         self.cached.truncate(keep);
-        self.runner.truncate(keep as u32);
+        self.runner.truncate(0, keep as u32);
+        Ok(())
     }
 }

@@ -13,11 +13,13 @@ use cajeta_model_arch::template::ChatTemplate;
 use cajeta_model_arch::tokenizer::Tokenizer;
 use cajeta_plugin_host::{Selected, activate};
 
+use super::decode::Decode;
 use super::error::{EngineError, human_bytes};
 use super::options::{DEFAULT_CONTEXT, EngineOptions};
 use super::registry::DeviceRegistry;
 use super::residency::Residency;
-use super::runner::{Parts, Runner, step_layout};
+use super::runner::{Parts, Runner, chunk_layout, decode_layout};
+use super::sequences::Sequences;
 use super::state::StepBuffer;
 use super::workspace::Workspace;
 use crate::kv::KvPool;
@@ -119,26 +121,55 @@ fn make_resident(
     let Placement { registry, ctx, chunk } = placement;
     // Rotary factors may depend on how long the context is.
     let plan = Plan::build_for_context(&model.config, &model.file, ctx)?;
-    let layout = step_layout(chunk, ctx);
-    let all = |rows, out_rows| Sizes { rows, out_rows, seqs: 1, context: ctx, state: layout };
-    // What generating and scoring will run.
-    let wishes = [
-        (Segment::Step, all(1, 1)),
-        (Segment::Body, all(chunk, 1)),
-        (Segment::TailToken, all(chunk, 1)),
-        (Segment::Tail, all(chunk, chunk)),
-    ];
-    let n_blocks = ctx.div_ceil(BLOCK_POSITIONS);
-    let wanted = affordable(&registry, &plan, &wishes, ctx, n_blocks)?;
+    let seqs = options.max_seqs.max(1);
+    let n_blocks = seqs.saturating_mul(ctx.div_ceil(BLOCK_POSITIONS));
+    let wishes = wishes(chunk, seqs, ctx);
+    let wanted = affordable(&registry, &plan, &wishes, Cache { seqs, ctx, n_blocks })?;
 
     let device = registry.device().clone();
     let mut queue = device.queue()?;
     let residency = Residency::load(&registry, &mut queue, &plan, &model.file, &wanted, progress)?;
     let kv = KvPool::new(&device, &plan.kv, n_blocks, options.poison)?;
-    let hidden = u64::from(chunk) * plan.value(plan.hidden).width * 4;
+    let hidden = u64::from(chunk.max(seqs)) * plan.value(plan.hidden).width * 4;
     let workspace = Workspace::new(&device, hidden, options.poison)?;
-    let state = StepBuffer::new(&device, &mut queue, layout)?;
-    Ok(Runner::new(Parts { registry, queue, plan, residency, kv, n_blocks, state, workspace, ctx }))
+    let state = StepBuffer::new(&device, &mut queue, chunk_layout(chunk, ctx))?;
+    let has_clock = registry.supports(Capability::EVENT_CLOCK);
+    let decode = Decode::new(&device, &mut queue, decode_layout(seqs, ctx), has_clock)?;
+    let sequences = Sequences::new(seqs, ctx, n_blocks);
+    let parts =
+        Parts { registry, queue, plan, residency, kv, sequences, chunk: state, decode, workspace, ctx };
+    Ok(Runner::new(parts))
+}
+
+/// What generating and scoring will run. A step of few sequences may want other layouts than one of
+/// many, so the numbers between one and the most are wished for by powers of two.
+fn wishes(chunk: u32, seqs: u32, ctx: u32) -> Vec<(Segment, Sizes)> {
+    let prefill =
+        |rows, out_rows| Sizes { rows, out_rows, seqs: 1, context: ctx, state: chunk_layout(chunk, ctx) };
+    let decode = |seqs_now| Sizes {
+        rows: seqs_now,
+        out_rows: seqs_now,
+        seqs: seqs_now,
+        context: ctx,
+        state: decode_layout(seqs, ctx),
+    };
+    let mut wishes = vec![
+        (Segment::Body, prefill(chunk, 1)),
+        (Segment::TailToken, prefill(chunk, 1)),
+        (Segment::Tail, prefill(chunk, chunk)),
+    ];
+    let counts = std::iter::successors(Some(1u32), |count| count.checked_mul(2));
+    let counts = counts.take_while(|&count| count < seqs).chain([seqs]);
+    wishes.extend(counts.map(|count| (Segment::Step, decode(count))));
+    wishes
+}
+
+/// The cache an engine will have.
+#[derive(Clone, Copy)]
+struct Cache {
+    seqs: u32,
+    ctx: u32,
+    n_blocks: u32,
 }
 
 /// The weights to make resident: every layout the segments wish for if that fits the device, else the
@@ -147,12 +178,11 @@ fn affordable(
     registry: &DeviceRegistry,
     plan: &Plan,
     wishes: &[(Segment, Sizes)],
-    ctx: u32,
-    n_blocks: u32,
+    cache: Cache,
 ) -> Result<BTreeSet<WeightKey>, EngineError> {
     let device = registry.device();
     let free = device.mem_info()?.free;
-    let kv = KvPool::bytes(&plan.kv, n_blocks);
+    let kv = KvPool::bytes(&plan.kv, cache.n_blocks);
     let first = Wish::of(registry, plan, wishes, &|_| true)?;
     if first.total(kv) <= free {
         return Ok(first.keys);
@@ -166,10 +196,15 @@ fn affordable(
         wanted: human_bytes(last.total(kv)),
         weights: human_bytes(last.weights),
         kv: human_bytes(kv),
-        ctx,
+        ctx: cache.ctx,
+        of: if cache.seqs > 1 { format!(" of {} sequences", cache.seqs) } else { String::new() },
         work: human_bytes(last.work),
         device: device.facts().name.to_string(),
         free: human_bytes(free),
+        remedy: match cache.seqs {
+            1 => "lower --ctx or choose a smaller quantization",
+            _ => "decode fewer sequences, shorten the context or choose a smaller quantization",
+        },
     })
 }
 

@@ -1,8 +1,8 @@
-//! Runs a model: load, prefill, decode, score. One sequence at a time.
+//! Runs a model: load, prefill, decode, score.
 //!
 //! [`LlmEngine::load`] makes a model resident; [`LlmEngine::generate`] and [`LlmEngine::score`] run it.
 //! The pieces in the order a request meets them: options, load (residency, work space, state), runner
-//! (one step), generate and score (many).
+//! (one prefill chunk), decode (steps of N sequences), generate and score (many).
 
 mod options;
 mod error;
@@ -10,10 +10,16 @@ mod registry;
 mod residency;
 mod workspace;
 mod state;
+mod sequences;
+mod lists;
+mod decode;
 mod runner;
 mod load;
 mod generate;
 mod score;
+mod cost;
+mod noise;
+mod measure;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,13 +31,17 @@ use cajeta_model_arch::template::ChatTemplate;
 use cajeta_model_arch::tokenizer::Tokenizer;
 use cajeta_plugin_host::Backend;
 
+pub use cost::LaunchCost;
+pub use decode::Step;
 pub use error::{EngineError, human_bytes};
 pub use generate::{FinishReason, Generation, Timings};
 pub use load::{LoadPhases, Model};
+pub use measure::{DecodeTime, Fill, LaunchTime};
 pub use options::{DEFAULT_CHUNK, DEFAULT_CONTEXT, EngineOptions, Sampling};
 pub use registry::DeviceRegistry;
 pub use runner::Runner;
 pub use score::{Scored, StepScore};
+pub use state::DecodeRow;
 
 /// A model resident on a device.
 pub struct LlmEngine {
@@ -39,7 +49,11 @@ pub struct LlmEngine {
     backend: Backend,
     runner: Runner,
     chunk: u32,
+    /// Whether generating keeps a step under way while the host looks at tokens.
+    pipelined: bool,
     phases: LoadPhases,
+    /// Whether the whole cache was filled with noise.
+    noisy: bool,
     /// Tokens whose keys and values are in the cache, in position order.
     cached: Vec<u32>,
 }
@@ -60,7 +74,10 @@ impl LlmEngine {
         phases.read = started.elapsed();
         let (selected, runner, chunk) = load::load(options, &model, &mut phases, progress)?;
         phases.total = started.elapsed();
-        Ok(LlmEngine { model, backend: selected.backend.clone(), runner, chunk, phases, cached: Vec::new() })
+        // Where the waiting thread does the work, a step queued ahead is only one more to throw away.
+        let pipelined = options.pipelined && runner.overlaps();
+        let backend = selected.backend.clone();
+        Ok(LlmEngine { model, backend, runner, chunk, pipelined, phases, noisy: false, cached: Vec::new() })
     }
 
     /// Where the model came from.

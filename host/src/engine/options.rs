@@ -21,6 +21,10 @@ pub struct EngineOptions {
     pub ctx: Option<u32>,
     /// Most rows of one prefill step.
     pub chunk: u32,
+    /// Most sequences decoded at once; the cache holds `ctx` positions of each.
+    pub max_seqs: u32,
+    /// Queue a decode step before the tokens of the one before are looked at. Changes no result.
+    pub pipelined: bool,
     /// Which backends may serve.
     pub select: SelectOptions,
     /// Fill fresh device memory with NaN, so that a kernel reading what nothing wrote shows.
@@ -34,6 +38,8 @@ impl EngineOptions {
             model: model.into(),
             ctx: None,
             chunk: DEFAULT_CHUNK,
+            max_seqs: 1,
+            pipelined: true,
             select,
             poison: cfg!(debug_assertions),
         }

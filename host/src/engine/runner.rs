@@ -1,30 +1,27 @@
-//! Runs steps of one sequence: prefill chunks, the tail, decode steps, each from a prepared list.
+//! Runs segments from prepared lists: prefill chunks of one sequence, their tail, and what
+//! [`decode`](super::decode) needs for steps of many.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
+use cajeta_abi::Span;
+use cajeta_catalog::kv::BLOCK_POSITIONS;
 use cajeta_catalog::state::{SampleParams, StepLayout};
 use cajeta_model_arch::plan::Plan;
-use cajeta_plugin_host::{LaunchSpec, List, Queue};
+use cajeta_plugin_host::{LaunchSpec, Queue};
 
+use super::decode::Decode;
 use super::error::EngineError;
+use super::lists::{Lists, Prepared};
 use super::registry::DeviceRegistry;
 use super::residency::Residency;
-use super::state::StepBuffer;
+use super::sequences::Sequences;
+use super::state::{StepBuffer, tokens};
 use super::workspace::Workspace;
-use crate::kv::{BlockPool, BlockTable, KvPool};
+use crate::kv::KvPool;
 use crate::lower::{self, Place, Placed, Program, Segment, Sizes};
 
-/// Lists kept prepared; the oldest go when there are more.
-const MAX_LISTS: usize = 48;
 /// The smallest context bucket.
 const MIN_BUCKET: u32 = 256;
-
-struct Prepared {
-    list: List,
-    logits: Option<Range<u64>>,
-    last_used: u64,
-}
 
 /// Everything a step touches on the device.
 pub struct Runner {
@@ -37,13 +34,13 @@ pub struct Runner {
     /// The weights.
     pub residency: Residency,
     pub(super) kv: KvPool,
-    pub(super) blocks: BlockPool,
-    pub(super) table: BlockTable,
-    pub(super) state: StepBuffer,
-    pub(super) workspace: Workspace,
+    pub(super) sequences: Sequences,
+    /// The state of the sequence being prefilled, in its slot 0 whichever slot is the sequence's own.
+    chunk: StepBuffer,
+    pub(super) decode: Decode,
+    workspace: Workspace,
     pub(super) ctx: u32,
-    lists: HashMap<(Segment, Sizes), Prepared>,
-    uses: u64,
+    lists: Lists,
 }
 
 /// The parts a runner is made of.
@@ -53,8 +50,9 @@ pub(super) struct Parts {
     pub plan: Plan,
     pub residency: Residency,
     pub kv: KvPool,
-    pub n_blocks: u32,
-    pub state: StepBuffer,
+    pub sequences: Sequences,
+    pub chunk: StepBuffer,
+    pub decode: Decode,
     pub workspace: Workspace,
     pub ctx: u32,
 }
@@ -67,29 +65,47 @@ impl Runner {
             plan: parts.plan,
             residency: parts.residency,
             kv: parts.kv,
-            blocks: BlockPool::new(parts.n_blocks),
-            table: BlockTable::default(),
-            state: parts.state,
+            sequences: parts.sequences,
+            chunk: parts.chunk,
+            decode: parts.decode,
             workspace: parts.workspace,
             ctx: parts.ctx,
-            lists: HashMap::new(),
-            uses: 0,
+            lists: Lists::default(),
         }
     }
 
-    /// Sets how tokens are drawn from here on.
+    /// Sets how the draws after prefills are made from here on.
     pub fn set_sampling(&mut self, params: &SampleParams) -> Result<(), EngineError> {
-        self.state.write_sampling(&mut self.queue, params)
+        self.chunk.write_sampling(&mut self.queue, params)
     }
 
-    /// Runs the layers over tokens at `position ..`, appending to the cache.
-    pub fn prefill(&mut self, tokens: &[u32], position: u32, out_rows: &[u32]) -> Result<(), EngineError> {
-        let n_rows = tokens.len() as u32;
-        self.reserve(position + n_rows)?;
-        self.state.write_rows(&mut self.queue, Some(tokens), n_rows, position, out_rows)?;
-        let context = self.bucket(position + n_rows);
-        let sizes = self.sizes(n_rows, out_rows.len() as u32, context);
+    /// Runs the layers over tokens of the sequence in `slot` at `position ..`, appending to its cache.
+    pub fn prefill(
+        &mut self,
+        slot: usize,
+        tokens: &[u32],
+        position: u32,
+        out_rows: &[u32],
+    ) -> Result<(), EngineError> {
+        let sizes = self.write_chunk(slot, tokens, position, out_rows)?;
         self.run(Segment::Body, sizes).map(|_| ())
+    }
+
+    /// Runs a chunk as [`Runner::prefill`] does, with a clock around every launch.
+    ///
+    /// # Errors
+    /// As [`Runner::prefill`]; when the device has no spans.
+    pub fn profile_chunk(
+        &mut self,
+        slot: usize,
+        tokens: &[u32],
+        position: u32,
+    ) -> Result<Vec<Span>, EngineError> {
+        let sizes = self.write_chunk(slot, tokens, position, &[tokens.len().saturating_sub(1) as u32])?;
+        let prepared = self.list(Segment::Body, sizes)?;
+        let ticket = self.queue.submit_with_spans(&prepared.list)?;
+        self.queue.wait(ticket)?;
+        Ok(self.queue.spans(ticket, prepared.list.len())?)
     }
 
     /// Draws the next token from the last row of a prefill of `n_rows` rows ending at `length`.
@@ -97,7 +113,12 @@ impl Runner {
         // No op of the tail looks at the context.
         let sizes = self.sizes(n_rows, 1, 0);
         self.run(Segment::TailToken, sizes)?;
-        self.sampled(length)
+        let ticket = self.chunk.sampled_later(&mut self.queue, 1)?;
+        match tokens(&self.queue.take(ticket)?).first() {
+            // What a draw answers when no logit is a number.
+            None | Some(&u32::MAX) => Err(EngineError::NotANumber { position: length as usize }),
+            Some(&token) => Ok(token),
+        }
     }
 
     /// Logits of the wanted rows of a prefill, `[out_rows][n_vocab]`.
@@ -111,22 +132,9 @@ impl Runner {
         Ok(())
     }
 
-    /// Makes the state that of a decode step whose token the device drew and whose row is at `position`.
-    pub fn begin_decode(&mut self, position: u32) -> Result<(), EngineError> {
-        self.state.write_rows(&mut self.queue, None, 1, position, &[0])
-    }
-
-    /// Runs one decode step of the token at `position` and draws the next. The state moves itself.
-    pub fn decode(&mut self, position: u32) -> Result<u32, EngineError> {
-        self.reserve(position + 1)?;
-        let sizes = self.sizes(1, 1, self.bucket(position + 1));
-        self.run(Segment::Step, sizes)?;
-        self.sampled(position + 1)
-    }
-
-    /// Positions that may be kept: the cache forgets what comes after.
-    pub fn truncate(&mut self, positions: u32) {
-        self.table.truncate(&mut self.blocks, positions);
+    /// Positions of a slot that may be kept: its cache forgets what comes after.
+    pub fn truncate(&mut self, slot: usize, positions: u32) {
+        self.sequences.truncate(slot, positions);
     }
 
     /// The lowered form of a segment at some sizes, for people to read.
@@ -135,51 +143,47 @@ impl Runner {
         Ok(lower::lower(&self.registry, &self.plan, segment, sizes, &resident)?)
     }
 
-    /// Sizes of a step of one sequence.
+    /// Sizes of a prefill chunk of one sequence.
     pub fn sizes(&self, rows: u32, out_rows: u32, context: u32) -> Sizes {
-        Sizes { rows, out_rows, seqs: 1, context, state: self.state.layout() }
+        Sizes { rows, out_rows, seqs: 1, context, state: self.chunk.layout() }
     }
 
     /// The context a list is prepared for when it must reach `positions`: few lists serve all lengths.
-    fn bucket(&self, positions: u32) -> u32 {
+    pub(super) fn bucket(&self, positions: u32) -> u32 {
         positions.next_power_of_two().clamp(MIN_BUCKET, self.ctx.max(MIN_BUCKET))
     }
 
-    fn sampled(&mut self, position: u32) -> Result<u32, EngineError> {
-        match self.state.read_sampled(&mut self.queue)? {
-            // What a draw answers when no logit is a number.
-            u32::MAX => Err(EngineError::NotANumber { position: position as usize }),
-            token => Ok(token),
+    /// The list of a segment, prepared now if it is not yet.
+    pub(super) fn list(&mut self, segment: Segment, sizes: Sizes) -> Result<Prepared, EngineError> {
+        if let Some(prepared) = self.lists.get(segment, &sizes) {
+            return Ok(prepared);
         }
+        let prepared = self.prepare(segment, &sizes)?;
+        self.lists.insert(segment, sizes, prepared.clone());
+        Ok(prepared)
     }
 
-    fn reserve(&mut self, positions: u32) -> Result<(), EngineError> {
-        if positions > self.ctx || !self.table.reserve(&mut self.blocks, positions) {
-            let tokens = positions as usize;
-            return Err(EngineError::PromptTooLong { tokens, ctx: self.ctx, trained: self.ctx });
-        }
-        self.state.write_blocks(&mut self.queue, self.table.blocks())
+    /// Makes room for a chunk and describes it to the device.
+    fn write_chunk(
+        &mut self,
+        slot: usize,
+        tokens: &[u32],
+        position: u32,
+        out_rows: &[u32],
+    ) -> Result<Sizes, EngineError> {
+        let n_rows = tokens.len() as u32;
+        let length = position.saturating_add(n_rows);
+        self.sequences.reserve(slot, length)?;
+        self.chunk.write_blocks(&mut self.queue, 0, self.sequences.blocks(slot))?;
+        self.chunk.write_chunk(&mut self.queue, tokens, position, out_rows)?;
+        Ok(self.sizes(n_rows, out_rows.len() as u32, self.bucket(length)))
     }
 
     fn run(&mut self, segment: Segment, sizes: Sizes) -> Result<Option<Range<u64>>, EngineError> {
-        self.uses += 1;
-        if !self.lists.contains_key(&(segment, sizes)) {
-            let prepared = self.prepare(segment, &sizes)?;
-            if self.lists.len() >= MAX_LISTS
-                && let Some(oldest) =
-                    self.lists.iter().min_by_key(|(_, list)| list.last_used).map(|(key, _)| *key)
-            {
-                self.lists.remove(&oldest);
-            }
-            self.lists.insert((segment, sizes), prepared);
-        }
-        let uses = self.uses;
-        let Some(prepared) = self.lists.get_mut(&(segment, sizes)) else { return Ok(None) };
-        prepared.last_used = uses;
+        let prepared = self.list(segment, sizes)?;
         let ticket = self.queue.submit(&prepared.list)?;
-        let logits = prepared.logits.clone();
         self.queue.wait(ticket)?;
-        Ok(logits)
+        Ok(prepared.logits)
     }
 
     fn prepare(&mut self, segment: Segment, sizes: &Sizes) -> Result<Prepared, EngineError> {
@@ -187,21 +191,22 @@ impl Runner {
         if self.workspace.fit(&mut self.queue, &program)? {
             self.lists.clear();
         }
-        let specs = program.launches.iter().map(|launch| self.spec(launch));
+        let state = if segment == Segment::Step { &self.decode.state } else { &self.chunk };
+        let specs = program.launches.iter().map(|launch| self.spec(launch, state));
         let specs = specs.collect::<Result<Vec<LaunchSpec>, EngineError>>()?;
         tracing::debug!(target: "cajeta::lower", ?segment, rows = sizes.rows, launches = specs.len(), "list prepared");
         let list = self.registry.device().list(&specs)?;
-        Ok(Prepared { list, logits: program.logits, last_used: self.uses })
+        Ok(Prepared { list, logits: program.logits })
     }
 
-    fn spec(&self, launch: &Placed) -> Result<LaunchSpec, EngineError> {
+    fn spec(&self, launch: &Placed, state: &StepBuffer) -> Result<LaunchSpec, EngineError> {
         let mut args = Vec::with_capacity(launch.args.len());
         for place in &launch.args {
             args.push(match place {
                 Place::Arena(range) => self.workspace.arena(range.start, range.end - range.start)?,
                 Place::Hidden(bytes) => Some(self.workspace.hidden.part(0, *bytes)?),
                 Place::Weight(key) => self.residency.span(key).cloned(),
-                Place::State(range) => Some(self.state.span(range.start, range.end - range.start)?),
+                Place::State(range) => Some(state.span(range.start, range.end - range.start)?),
                 Place::Plane(layer, half) => self.kv.plane(*layer, *half).cloned(),
                 Place::Absent => None,
             });
@@ -218,7 +223,12 @@ impl Runner {
     }
 }
 
-/// The state layout of one sequence with prefill chunks of `chunk` rows and `ctx` positions.
-pub(super) fn step_layout(chunk: u32, ctx: u32) -> StepLayout {
-    StepLayout { max_rows: chunk, max_seqs: 1, max_blocks: ctx.div_ceil(cajeta_catalog::kv::BLOCK_POSITIONS) }
+/// The state layout of prefill chunks of `chunk` rows over `ctx` positions.
+pub(super) fn chunk_layout(chunk: u32, ctx: u32) -> StepLayout {
+    StepLayout { max_rows: chunk, max_seqs: 1, max_blocks: ctx.div_ceil(BLOCK_POSITIONS) }
+}
+
+/// The state layout of decode steps of `seqs` sequences over `ctx` positions.
+pub(super) fn decode_layout(seqs: u32, ctx: u32) -> StepLayout {
+    StepLayout { max_rows: seqs, max_seqs: seqs, max_blocks: ctx.div_ceil(BLOCK_POSITIONS) }
 }

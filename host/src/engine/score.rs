@@ -75,14 +75,14 @@ impl LlmEngine {
             let (tokens, ctx, trained) = (ids.len(), self.ctx(), self.config().n_ctx_train);
             return Err(EngineError::PromptTooLong { tokens, ctx, trained });
         }
-        self.forget_after(0);
+        self.forget_after(0)?;
         let n_vocab = self.config().n_vocab as usize;
         let rows = rows.clamp(1, SCORE_ROWS.min(self.chunk as usize));
         let mut logits = Vec::new();
         for (index, chunk) in ids.chunks(rows).enumerate() {
             let start = index * rows;
             let wanted: Vec<u32> = (0..chunk.len() as u32).collect();
-            self.runner.prefill(chunk, start as u32, &wanted)?;
+            self.runner.prefill(0, chunk, start as u32, &wanted)?;
             self.runner.logits(chunk.len() as u32, chunk.len() as u32, &mut logits)?;
             self.cached.extend_from_slice(chunk);
             for (row, logits) in logits.chunks_exact(n_vocab).enumerate() {

@@ -1,17 +1,31 @@
-//! The host's pen on the step state: writes what the device cannot know by itself.
+//! The host's pen on a step state: writes what the device cannot know by itself.
+//!
+//! Nothing here waits. Every write is queued in order with the steps around it, so a state may be
+//! written while a step that reads the old one is still under way.
 
 use cajeta_abi::MemoryKind;
 use cajeta_catalog::state::{SampleParams, Section, StepHeader, StepLayout};
-use cajeta_plugin_host::{Buffer, BufferSpan, Device, Queue};
+use cajeta_plugin_host::{Buffer, BufferSpan, Device, Queue, Ticket};
 
 use super::error::EngineError;
 
-/// The step state of an engine that runs one sequence at a time.
+/// One sequence of a decode step: the token to compute, where it stands, and how the next is drawn.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct DecodeRow {
+    /// The token whose successor is drawn.
+    pub token: u32,
+    /// Its position; the cache holds all before it.
+    pub position: u32,
+    /// How the successor is drawn.
+    pub sampling: SampleParams,
+}
+
+/// A step state on the device.
 pub(super) struct StepBuffer {
     layout: StepLayout,
     buffer: Buffer,
-    /// The block table as the device has it.
-    blocks: Vec<u32>,
+    /// The block table of each slot as the device has it.
+    tables: Vec<Vec<u32>>,
 }
 
 impl StepBuffer {
@@ -24,7 +38,7 @@ impl StepBuffer {
         let buffer = device.alloc(layout.total_bytes(), MemoryKind::DEVICE, false)?;
         // Zeros everywhere: counters start at nothing, block tables at block 0.
         queue.upload(&buffer.whole(), &vec![0; layout.total_bytes() as usize])?;
-        Ok(StepBuffer { layout, buffer, blocks: Vec::new() })
+        Ok(StepBuffer { layout, buffer, tables: vec![Vec::new(); layout.max_seqs as usize] })
     }
 
     /// Where the sections lie.
@@ -37,73 +51,101 @@ impl StepBuffer {
         Ok(self.buffer.span(offset, len)?)
     }
 
-    /// Describes a step of one sequence: `n_rows` rows at `position ..`, whose tokens are given, or
-    /// are where the device left them. `out_rows` are the rows whose logits are wanted.
-    pub(super) fn write_rows(
+    /// Describes a step of the one sequence in slot 0: its tokens at `position ..`. `out_rows` are the
+    /// rows whose logits are wanted.
+    pub(super) fn write_chunk(
         &mut self,
         queue: &mut Queue,
-        tokens: Option<&[u32]>,
-        n_rows: u32,
+        tokens: &[u32],
         position: u32,
         out_rows: &[u32],
     ) -> Result<(), EngineError> {
+        let n_rows = tokens.len() as u32;
         let positions: Vec<u32> = (position..position + n_rows).collect();
-        let row_seq = vec![0u32; n_rows as usize];
-        let seq_start = [0, n_rows];
-        let kv_len = [position + n_rows];
-        let mut pieces: Vec<(Section, &[u32])> = vec![
-            (Section::Positions, &positions),
-            (Section::RowSeq, &row_seq),
-            (Section::SeqStart, &seq_start),
-            (Section::KvLen, &kv_len),
-            (Section::OutRows, out_rows),
-        ];
-        if let Some(tokens) = tokens {
-            pieces.push((Section::Tokens, tokens));
-        }
-        let header = [n_rows, 1];
-        let counters =
-            self.layout.range(Section::Header).start + std::mem::offset_of!(StepHeader, n_rows) as u64;
-        let mut spans = vec![(self.span(counters, 8)?, bytemuck::cast_slice::<u32, u8>(&header))];
-        for (section, values) in pieces {
-            let bytes = bytemuck::cast_slice::<u32, u8>(values);
-            spans.push((self.span(self.layout.range(section).start, bytes.len() as u64)?, bytes));
-        }
-        let pieces: Vec<(&BufferSpan, &[u8])> = spans.iter().map(|(span, bytes)| (span, *bytes)).collect();
-        Ok(queue.upload_all(&pieces)?)
+        self.write_counters(queue, n_rows, 1)?;
+        self.write(queue, Section::Tokens, tokens)?;
+        self.write(queue, Section::Positions, &positions)?;
+        self.write(queue, Section::RowSeq, &vec![0; tokens.len()])?;
+        self.write(queue, Section::SeqStart, &[0, n_rows])?;
+        self.write(queue, Section::KvLen, &[position + n_rows])?;
+        self.write(queue, Section::OutRows, out_rows)
     }
 
-    /// Brings the sequence's block table up to date; only what differs travels.
-    pub(super) fn write_blocks(&mut self, queue: &mut Queue, blocks: &[u32]) -> Result<(), EngineError> {
-        let same = self.blocks.iter().zip(blocks).take_while(|(device, now)| device == now).count();
+    /// Describes a decode step: row `i` is the sequence in slot `i`. `Advance` moves it from there.
+    pub(super) fn write_decode(&mut self, queue: &mut Queue, rows: &[DecodeRow]) -> Result<(), EngineError> {
+        let n = rows.len() as u32;
+        let column = |value: fn(&DecodeRow) -> u32| rows.iter().map(value).collect::<Vec<u32>>();
+        let order: Vec<u32> = (0..n).collect();
+        let starts: Vec<u32> = (0..=n).collect();
+        self.write_counters(queue, n, n)?;
+        self.write(queue, Section::Tokens, &column(|row| row.token))?;
+        self.write(queue, Section::Positions, &column(|row| row.position))?;
+        self.write(queue, Section::RowSeq, &order)?;
+        self.write(queue, Section::SeqStart, &starts)?;
+        self.write(queue, Section::KvLen, &column(|row| row.position + 1))?;
+        self.write(queue, Section::OutRows, &order)?;
+        let sampling: Vec<SampleParams> = rows.iter().map(|row| row.sampling).collect();
+        self.write(queue, Section::Sampling, &sampling)
+    }
+
+    /// Brings a slot's block table up to date; only what differs travels.
+    pub(super) fn write_blocks(
+        &mut self,
+        queue: &mut Queue,
+        slot: usize,
+        blocks: &[u32],
+    ) -> Result<(), EngineError> {
+        let Some(known) = self.tables.get(slot) else { return Ok(()) };
+        let same = known.iter().zip(blocks).take_while(|(device, now)| device == now).count();
         let new = &blocks[same..];
         if new.is_empty() {
             // Entries past the table are not read: no position reaches them.
             return Ok(());
         }
-        let start = self.layout.range(Section::BlockTables).start + 4 * same as u64;
-        let bytes = bytemuck::cast_slice::<u32, u8>(new);
-        queue.upload(&self.span(start, bytes.len() as u64)?, bytes)?;
-        self.blocks.truncate(same);
-        self.blocks.extend_from_slice(new);
+        let entry = slot as u64 * u64::from(self.layout.max_blocks) + same as u64;
+        let start = self.layout.range(Section::BlockTables).start + 4 * entry;
+        let bytes = bytemuck::cast_slice::<u32, u8>(new).to_vec();
+        queue.upload_owned(&self.span(start, bytes.len() as u64)?, bytes)?;
+        self.tables[slot] = blocks.to_vec();
         Ok(())
     }
 
-    /// How the next tokens are drawn.
+    /// How the sequence in slot 0 draws.
     pub(super) fn write_sampling(
         &mut self,
         queue: &mut Queue,
         params: &SampleParams,
     ) -> Result<(), EngineError> {
-        let start = self.layout.range(Section::Sampling).start;
-        let bytes = bytemuck::bytes_of(params);
-        Ok(queue.upload(&self.span(start, bytes.len() as u64)?, bytes)?)
+        self.write(queue, Section::Sampling, &[*params])
     }
 
-    /// The token the sequence drew last.
-    pub(super) fn read_sampled(&self, queue: &mut Queue) -> Result<u32, EngineError> {
-        let mut bytes = [0; 4];
-        queue.download(&self.span(self.layout.range(Section::Sampled).start, 4)?, &mut bytes)?;
-        Ok(u32::from_le_bytes(bytes))
+    /// Queues reading what the first `seqs` sequences drew in the step queued last.
+    pub(super) fn sampled_later(&self, queue: &mut Queue, seqs: u32) -> Result<Ticket, EngineError> {
+        let start = self.layout.range(Section::Sampled).start;
+        Ok(queue.download_later(&self.span(start, 4 * u64::from(seqs))?)?)
     }
+
+    fn write_counters(&self, queue: &mut Queue, n_rows: u32, n_seqs: u32) -> Result<(), EngineError> {
+        let header = StepHeader { n_rows, n_seqs, ..StepHeader::default() };
+        self.write(queue, Section::Header, &[header])
+    }
+
+    fn write<T: bytemuck::NoUninit>(
+        &self,
+        queue: &mut Queue,
+        section: Section,
+        values: &[T],
+    ) -> Result<(), EngineError> {
+        let bytes = bytemuck::cast_slice::<T, u8>(values).to_vec();
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        queue.upload_owned(&self.span(self.layout.range(section).start, bytes.len() as u64)?, bytes)?;
+        Ok(())
+    }
+}
+
+/// The tokens of a finished [`StepBuffer::sampled_later`].
+pub(super) fn tokens(bytes: &[u8]) -> Vec<u32> {
+    bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
 }
