@@ -23,6 +23,7 @@ fn main() -> ExitCode {
             Verb::Kernels(flags) => cli::kernels::run(flags),
             Verb::Bench(flags) => cli::bench::run(flags),
             Verb::Synth(flags) => cli::synth::run(flags),
+            Verb::Tune(flags) => cli::tune::run(flags),
         }
     });
     // Whatever a command did, its engine is gone by now; plugins may close their drivers in order.

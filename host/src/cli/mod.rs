@@ -32,6 +32,7 @@ pub(crate) mod kernels;
 mod launches;
 pub(crate) mod bench;
 pub(crate) mod synth;
+pub(crate) mod tune;
 
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Parser, Subcommand};
@@ -52,7 +53,9 @@ Environment:
   CAJETA_PLUGIN_PATH        look for backend plugins in these folders instead of the usual ones
   CAJETA_PLUGIN_ADD_PATH    look for them in these folders too
   CAJETA_CPU_THREADS        threads of the processor backend
+  CAJETA_LLM_TUNE_DIR       where measured choices are kept; off keeps none
   CAJETA_LOG                records on standard error: warn (as usual), info, debug, trace
+  CAJETA_RECORDS            append every record to this file, a line of JSON each
 
 Exit status: 0 success, 1 failed, 2 wrong usage, 130 interrupted.
 `cajeta help COMMAND` explains a command's options.";
@@ -91,6 +94,8 @@ pub(crate) enum Verb {
     Bench(bench::Flags),
     /// Write a model file of any shape with random weights
     Synth(synth::Flags),
+    /// List or forget this machine's measured choices
+    Tune(tune::Flags),
 }
 
 /// What was typed, or nothing when that was a question about usage, which has been answered.

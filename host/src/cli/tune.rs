@@ -1,0 +1,256 @@
+//! `cajeta tune`: the measured choices of this machine, listed and cleared.
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use cajeta::record::ArmTiming;
+use cajeta::tune::store::{Listed, VARIABLE, clear, list, tune_directory};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use super::failure::{Failure, Outcome};
+use super::output;
+use super::table::Table;
+
+const EXAMPLES: &str = "\
+Examples:
+  cajeta tune list                       every choice, what it is and by how much it led
+  cajeta tune list --timings             with what each arm took
+  cajeta tune clear                      forget all; the next load measures anew
+  cajeta tune clear shape.q4kTcTile      forget those whose names begin so
+
+Choices are kept in CAJETA_LLM_TUNE_DIR (`off` keeps none), else in tune_dir of cajeta.toml, else in
+cajeta-llm/tune below the platform's cache folder.";
+
+/// What was typed.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Flags {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    /// List what is remembered
+    List(ListFlags),
+    /// Forget some or all of it
+    Clear(ClearFlags),
+}
+
+#[derive(Args, Debug)]
+struct ListFlags {
+    /// Only names that begin so
+    prefix: Option<String>,
+    #[command(flatten)]
+    place: PlaceFlags,
+    /// Show what each arm took
+    #[arg(long)]
+    timings: bool,
+    /// Print everything as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args, Debug)]
+struct ClearFlags {
+    /// Only names that begin so; everything if absent
+    prefixes: Vec<String>,
+    #[command(flatten)]
+    place: PlaceFlags,
+    /// Print how many were forgotten as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args, Debug)]
+struct PlaceFlags {
+    /// Only the device of this key, as `list` shows it
+    #[arg(long, value_name = "KEY")]
+    device: Option<String>,
+    /// The store's folder, instead of the usual one
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+/// Lists or clears.
+pub(crate) fn run(flags: Flags) -> Outcome {
+    match flags.verb {
+        Verb::List(flags) => show(flags),
+        Verb::Clear(flags) => forget(flags),
+    }
+}
+
+impl PlaceFlags {
+    fn directory(&self) -> Outcome<PathBuf> {
+        tune_directory(self.dir.as_deref()).ok_or_else(|| {
+            Failure::work(format!(
+                "there is no store: it is off, or this user has no home folder; name a folder with --dir or {VARIABLE}"
+            ))
+        })
+    }
+
+    fn is_of(&self, listed: &Listed) -> bool {
+        self.device.as_ref().is_none_or(|device| *device == listed.device)
+    }
+}
+
+#[derive(Serialize)]
+struct Report {
+    directory: PathBuf,
+    entries: Vec<EntryFacts>,
+}
+
+#[derive(Serialize)]
+struct EntryFacts {
+    device: String,
+    name: String,
+    /// Nothing where the file holds no entry.
+    answer: Option<String>,
+    note: Option<String>,
+    build: Option<String>,
+    timings: Vec<ArmTiming>,
+    written_unix_s: Option<u64>,
+    path: PathBuf,
+    /// Why the file holds no entry.
+    unusable: Option<String>,
+}
+
+impl From<Listed> for EntryFacts {
+    fn from(listed: Listed) -> EntryFacts {
+        let name = listed.name();
+        let (entry, unusable) = match listed.entry {
+            Ok(entry) => (Some(entry), None),
+            Err(why) => (None, Some(why)),
+        };
+        let entry = entry.unwrap_or_default();
+        let written = listed.written.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        EntryFacts {
+            device: listed.device,
+            name,
+            answer: unusable.is_none().then_some(entry.answer.value),
+            note: entry.answer.note,
+            build: entry.build,
+            timings: entry.answer.timings,
+            written_unix_s: written.map(|time| time.as_secs()),
+            path: listed.path,
+            unusable,
+        }
+    }
+}
+
+fn show(flags: ListFlags) -> Outcome {
+    let directory = flags.place.directory()?;
+    let begins =
+        |listed: &Listed| flags.prefix.as_ref().is_none_or(|prefix| listed.name().starts_with(prefix));
+    let all = list(&directory).map_err(|error| unreadable(&directory, &error))?;
+    let chosen = all.into_iter().filter(|listed| flags.place.is_of(listed) && begins(listed));
+    let report = Report { entries: chosen.map(EntryFacts::from).collect(), directory };
+    if flags.json {
+        return output::json(&report);
+    }
+    output::text(&report.describe(flags.timings))
+}
+
+fn forget(flags: ClearFlags) -> Outcome {
+    #[derive(Serialize)]
+    struct Cleared {
+        directory: PathBuf,
+        cleared: usize,
+    }
+    let directory = flags.place.directory()?;
+    let begins = |listed: &Listed| {
+        let name = listed.name();
+        flags.prefixes.is_empty() || flags.prefixes.iter().any(|prefix| name.starts_with(prefix))
+    };
+    let cleared = clear(&directory, |listed| flags.place.is_of(listed) && begins(listed))
+        .map_err(|error| unreadable(&directory, &error))?;
+    if flags.json {
+        return output::json(&Cleared { directory, cleared });
+    }
+    let plural = if cleared == 1 { "choice" } else { "choices" };
+    output::line(&format!("{cleared} {plural} forgotten in {}", directory.display()))
+}
+
+fn unreadable(directory: &std::path::Path, error: &std::io::Error) -> Failure {
+    Failure::work(format!("the store {}: {error}", directory.display()))
+}
+
+impl Report {
+    fn describe(&self, timings: bool) -> String {
+        let mut out = format!("{}\n", self.directory.display());
+        if self.entries.is_empty() {
+            out.push_str("  nothing is remembered\n");
+        }
+        let mut devices: Vec<&str> = self.entries.iter().map(|entry| entry.device.as_str()).collect();
+        devices.dedup();
+        for device in devices {
+            out.push_str(&format!("\n{device}\n"));
+            let mut table = Table::new(&["choice", "answer", "age", "remark"]);
+            for entry in self.entries.iter().filter(|entry| entry.device == device) {
+                table.row([entry.name.clone(), entry.answer(), entry.age(), entry.remark(timings)]);
+            }
+            out.push_str(&table.to_string());
+        }
+        out
+    }
+}
+
+impl EntryFacts {
+    fn answer(&self) -> String {
+        self.answer.clone().unwrap_or_else(|| "-".into())
+    }
+
+    fn age(&self) -> String {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let Some(seconds) = self.written_unix_s.map(|written| now.saturating_sub(written)) else {
+            return "-".into();
+        };
+        match seconds {
+            0..120 => format!("{seconds} s"),
+            120..7200 => format!("{} min", seconds / 60),
+            7200..172_800 => format!("{} h", seconds / 3600),
+            _ => format!("{} d", seconds / 86_400),
+        }
+    }
+
+    fn remark(&self, timings: bool) -> String {
+        let mut parts: Vec<String> = self.unusable.iter().map(|why| format!("unusable: {why}")).collect();
+        parts.extend(self.note.clone());
+        if timings {
+            parts.extend(self.timings.iter().map(ArmTiming::to_string));
+        }
+        parts.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cajeta::tune::store::{Answer, Entry};
+
+    #[test]
+    fn a_listing_names_devices_answers_and_what_is_unusable() {
+        let listed = |name: &str, entry| Listed {
+            device: "cpu-mp16".into(),
+            path: PathBuf::from("/store/cpu-mp16").join(name),
+            written: None,
+            entry,
+        };
+        let timings = vec![ArmTiming { arm: "wide".into(), median_ns: 1500.0, rounds_ns: vec![1500.0] }];
+        let answer = Answer { value: "wide".into(), note: Some("a tie".into()), timings };
+        let good = Entry { name: "shape.f.1x2x3".into(), build: Some("b".into()), answer };
+        let entries = [listed("a", Ok(good)), listed("bad", Err("not a whole entry".into()))];
+        let report = Report {
+            directory: "/store".into(),
+            entries: entries.into_iter().map(EntryFacts::from).collect(),
+        };
+        let text = report.describe(true);
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[2], ["cpu-mp16"]);
+        assert_eq!(lines[4].join(" "), "shape.f.1x2x3 wide - a tie, wide 1.50 us");
+        assert_eq!(lines[5].join(" "), "bad - - unusable: not a whole entry");
+        let empty = Report { directory: "/store".into(), entries: Vec::new() };
+        assert!(empty.describe(false).contains("nothing is remembered"));
+    }
+}
