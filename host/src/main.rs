@@ -24,6 +24,8 @@ fn main() -> ExitCode {
             Verb::Bench(flags) => cli::bench::run(flags),
             Verb::Synth(flags) => cli::synth::run(flags),
             Verb::Tune(flags) => cli::tune::run(flags),
+            Verb::Completions(flags) => cli::completions::run(flags),
+            Verb::Man(flags) => cli::man::run(flags),
         }
     });
     // Whatever a command did, its engine is gone by now; plugins may close their drivers in order.

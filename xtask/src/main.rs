@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask demo | test | tidy | ci`.
+//! The project's own commands: `cargo xtask demo | test | kernels | man | tidy | ci`.
 
 mod failure;
 mod workspace;
@@ -12,6 +12,7 @@ mod nextest;
 mod scope;
 mod test;
 mod kernels;
+mod man;
 mod tidy;
 
 use failure::Failure;
@@ -25,6 +26,7 @@ usage: cargo xtask <command>
   test FILTER             run only the tests whose name contains FILTER
   test --list             list the tests
   kernels [--setup]       compile device code for the vendor backends; --setup installs the compiler if there is none
+  man                     write the manual pages to target/man
   tidy                    check the rules that no compiler checks (CONTRIBUTING.md says which)
   ci                      run .ci/run, exactly what continuous integration runs";
 
@@ -39,6 +41,7 @@ fn main() {
         ["test", filter] if !filter.starts_with('-') => test::matching(&workspace, filter),
         ["kernels"] => kernels::run(&workspace, false),
         ["kernels", "--setup"] => kernels::run(&workspace, true),
+        ["man"] => man::run(&workspace),
         ["tidy"] => tidy::run(&workspace),
         ["ci"] => process::run(workspace.command(workspace.root().join(".ci/run"))),
         ["help" | "--help" | "-h"] => {

@@ -11,7 +11,7 @@ use super::conversation::chat_prompt;
 use super::failure::{Failure, Outcome};
 use super::lines::{Line, Lines};
 use super::model::{ModelFlags, load};
-use super::sampling::SamplingFlags;
+use super::sampling::{LengthFlags, SamplingFlags};
 use super::{interrupt, output};
 
 const EXAMPLES: &str = "\
@@ -19,7 +19,7 @@ Examples:
   cajeta chat model.gguf
   cajeta chat model.gguf --system \"Answer in one sentence.\"
   printf 'Hello\\nAnd in French?\\n' | cajeta chat model.gguf
-Ctrl-C stops the answer, not the program; Ctrl-D or /exit leaves; /help lists the commands. Only the
+Ctrl-C stops the answer, not the program; Ctrl-D or /exit leaves; /help lists the commands. Only the \
 new part of a conversation is computed at each turn.";
 
 const HELP: &str = "\
@@ -37,11 +37,16 @@ pub(crate) struct Flags {
     #[command(flatten)]
     model: ModelFlags,
     /// Instructions to the model
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        visible_alias = "system-prompt",
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        help_heading = "Prompt"
+    )]
     system: Option<String>,
-    /// Generate at most this many tokens a turn; without it, or with -1, until the model or the context ends
-    #[arg(short = 'n', long = "tokens", value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-1..))]
-    tokens: Option<i64>,
+    #[command(flatten)]
+    length: LengthFlags,
     #[command(flatten)]
     sampling: SamplingFlags,
 }
@@ -59,7 +64,7 @@ pub(crate) fn run(flags: Flags) -> Outcome {
     let options = Options {
         engine: flags.model.resolve()?,
         system: flags.system,
-        max_tokens: flags.tokens.and_then(|tokens| usize::try_from(tokens).ok()),
+        max_tokens: flags.length.resolve(),
         sampling: flags.sampling.resolve()?,
     };
     interrupt::take_over()?;

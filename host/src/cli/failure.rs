@@ -4,6 +4,8 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 
+use super::colour::{self, painted};
+
 /// Why a command did not succeed.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -53,7 +55,8 @@ pub(crate) fn report(outcome: Outcome) -> ExitCode {
     let Err(failure) = outcome else { return ExitCode::SUCCESS };
     if let Failure::Usage(sentence) | Failure::Work(sentence) = &failure {
         // When even this cannot be written, the exit status says it alone.
-        let _ = writeln!(std::io::stderr().lock(), "cajeta: {}", one_sentence(sentence));
+        let name = painted("cajeta:", colour::FAILURE, colour::on_stderr());
+        let _ = writeln!(std::io::stderr().lock(), "{name} {}", one_sentence(sentence));
     }
     ExitCode::from(failure.code())
 }

@@ -7,6 +7,7 @@
 pub(crate) mod failure;
 pub(crate) mod output;
 pub(crate) mod table;
+mod colour;
 pub(crate) mod log;
 mod progress;
 mod interrupt;
@@ -33,6 +34,8 @@ mod launches;
 pub(crate) mod bench;
 pub(crate) mod synth;
 pub(crate) mod tune;
+pub(crate) mod completions;
+pub(crate) mod man;
 
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Parser, Subcommand};
@@ -56,13 +59,19 @@ Environment:
   CAJETA_LLM_TUNE_DIR       where measured choices are kept; off keeps none
   CAJETA_LOG                records on standard error: warn (as usual), info, debug, trace
   CAJETA_RECORDS            append every record to this file, a line of JSON each
+  NO_COLOR                  set to anything, no colours; nor with CLICOLOR=0
+  XDG_STATE_HOME            the folder of cajeta/chat_history; ~/.local/state if absent
+
+Files:
+  ~/.config/cajeta/cajeta.toml, /etc/cajeta/cajeta.toml    plugin_paths, tune_dir, records
 
 Exit status: 0 success, 1 failed, 2 wrong usage, 130 interrupted.
+Results go to standard output, all else to standard error; a failure is one sentence. \
 `cajeta help COMMAND` explains a command's options.";
 
 /// Runs GGUF language models on whatever backend plugins are installed.
 #[derive(Parser, Debug)]
-#[command(name = "cajeta", version, after_help = EXAMPLES, arg_required_else_help = true, max_term_width = 110)]
+#[command(name = "cajeta", version, after_help = EXAMPLES, arg_required_else_help = true, max_term_width = 110, styles = colour::HELP)]
 pub(crate) struct Flags {
     /// What to do.
     #[command(subcommand)]
@@ -96,6 +105,11 @@ pub(crate) enum Verb {
     Synth(synth::Flags),
     /// List or forget this machine's measured choices
     Tune(tune::Flags),
+    /// Print a script that teaches a shell these commands
+    Completions(completions::Flags),
+    /// Write manual pages to a folder
+    #[command(hide = true)]
+    Man(man::Flags),
 }
 
 /// What was typed, or nothing when that was a question about usage, which has been answered.
@@ -106,14 +120,20 @@ pub(crate) fn flags() -> Outcome<Option<Flags>> {
     };
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            output::text(&error.render().to_string()).map(|()| None)
+            output::text(&rendered(&error, colour::on_stdout())).map(|()| None)
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            output::note(error.render().to_string().trim_end());
+            output::note(rendered(&error, colour::on_stderr()).trim_end());
             Err(Failure::usage("nothing to do; name a command"))
         }
         _ => Err(Failure::Usage(mistake(&error))),
     }
+}
+
+/// A help text, in colours or plain.
+fn rendered(help: &clap::Error, coloured: bool) -> String {
+    let text = help.render();
+    if coloured { text.ansi().to_string() } else { text.to_string() }
 }
 
 /// What is wrong with the command line, and the usage of the command it names.

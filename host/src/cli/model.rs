@@ -26,10 +26,10 @@ pub(crate) struct ModelFlags {
 #[command(next_help_heading = "Placement")]
 pub(crate) struct PlacementFlags {
     /// Positions the K/V cache holds; the model's trained context, at most 8192, if absent
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short, long, visible_alias = "ctx-size", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) ctx: Option<u32>,
     /// Most prompt tokens computed at once
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_CHUNK, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    #[arg(long, visible_alias = "ubatch-size", value_name = "N", default_value_t = DEFAULT_CHUNK, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) chunk: u32,
     #[command(flatten)]
     pub(crate) backend: BackendFlags,

@@ -11,19 +11,21 @@ use super::answer::{Answer, generate, milliseconds, timings_line};
 use super::conversation::{chat_prompt, raw_prompt};
 use super::failure::{Failure, Outcome};
 use super::model::{ModelFlags, load};
-use super::sampling::SamplingFlags;
+use super::sampling::{LengthFlags, SamplingFlags};
 use super::source::Source;
 use super::{interrupt, output};
 
 const EXAMPLES: &str = "\
 Examples:
-  cajeta run model.gguf -p \"Why is the sky blue?\"
+  cajeta run model.gguf \"Why is the sky blue?\"
   cajeta run model.gguf -p \"Translate: good night\" --system \"You speak French.\"
   cajeta run model.gguf -p \"The capital of France is\" --raw -n 16 --temp 0 --json
   cajeta run model.gguf -f prompt.txt
   git diff | cajeta run model.gguf -
-The prompt goes through the model's chat template if it has one, unless --raw is given. A newline that
-ends a file or standard input is no part of the prompt. Ctrl-C stops the answer (exit status 130).";
+
+Exit status: 0 answered, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C; what there is of the answer is printed.
+The prompt goes through the model's chat template if it has one, unless --raw is given. A newline that \
+ends a file or standard input is no part of the prompt.";
 
 /// What was typed.
 #[derive(Args, Debug)]
@@ -31,31 +33,44 @@ ends a file or standard input is no part of the prompt. Ctrl-C stops the answer 
 pub(crate) struct Flags {
     #[command(flatten)]
     model: ModelFlags,
-    /// `-` reads the prompt from standard input, which is also what happens when nothing is given and
-    /// standard input is no terminal
-    #[arg(value_name = "-", conflicts_with_all = ["prompt", "file"])]
+    /// The prompt; `-` reads it from standard input, which is also what happens when nothing is given
+    /// and standard input is no terminal
+    #[arg(value_name = "PROMPT", conflicts_with_all = ["prompt", "file"], help_heading = None::<&'static str>)]
     input: Option<String>,
     /// The prompt
-    #[arg(short, long, value_name = "TEXT", conflicts_with = "file", allow_hyphen_values = true)]
+    #[arg(
+        short,
+        long,
+        value_name = "TEXT",
+        conflicts_with = "file",
+        allow_hyphen_values = true,
+        help_heading = "Prompt"
+    )]
     prompt: Option<String>,
-    /// Read the prompt from a file
-    #[arg(short, long, value_name = "FILE")]
+    /// Read the prompt from a file; `-` is standard input
+    #[arg(short, long, value_name = "FILE", help_heading = "Prompt")]
     file: Option<PathBuf>,
-    /// Generate at most this many tokens; without it, or with -1, until the model or the context ends
-    #[arg(short = 'n', long = "tokens", value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-1..))]
-    tokens: Option<i64>,
+    /// Instructions to the model, put before the prompt by the chat template
+    #[arg(
+        long,
+        visible_alias = "system-prompt",
+        value_name = "TEXT",
+        conflicts_with = "raw",
+        allow_hyphen_values = true,
+        help_heading = "Prompt"
+    )]
+    system: Option<String>,
     /// Use the chat template, and fail if the model has none
-    #[arg(long, conflicts_with = "raw")]
+    #[arg(long, conflicts_with = "raw", help_heading = "Prompt")]
     chat: bool,
     /// Continue the text as it is: the begin token as the file says, special tokens in the text taken
     /// for the tokens, no template
-    #[arg(long)]
+    #[arg(long, help_heading = "Prompt")]
     raw: bool,
-    /// Instructions to the model, put before the prompt by the chat template
-    #[arg(long, value_name = "TEXT", conflicts_with = "raw", allow_hyphen_values = true)]
-    system: Option<String>,
+    #[command(flatten)]
+    length: LengthFlags,
     /// Print ids, text and timings as JSON at the end instead of streaming the text
-    #[arg(long)]
+    #[arg(long, help_heading = "Answer")]
     json: bool,
     #[command(flatten)]
     sampling: SamplingFlags,
@@ -87,11 +102,9 @@ impl Options {
         let prompt = match (flags.prompt, flags.file, flags.input) {
             (Some(text), _, _) => Source::Argument(text),
             (_, Some(path), _) => Source::file(path),
-            (_, _, Some(other)) if other != "-" => {
-                return Err(Failure::usage(format!("unexpected argument {other:?}; give a prompt with -p")));
-            }
             (_, _, input) => {
-                Source::argument(input, "no prompt; give one with -p, -f, or on standard input")?
+                let wanted = "no prompt; give one as an argument, with -f, or on standard input (`cajeta chat` holds a conversation)";
+                Source::argument(input, wanted)?
             }
         };
         // A system text is an instruction to a template, and must not be dropped where there is none.
@@ -105,7 +118,7 @@ impl Options {
             prompt,
             form,
             system: flags.system,
-            max_tokens: flags.tokens.and_then(|tokens| usize::try_from(tokens).ok()),
+            max_tokens: flags.length.resolve(),
             sampling: flags.sampling.resolve()?,
             json: flags.json,
         })

@@ -16,7 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   cajeta score model.gguf --text book.txt
   cajeta score model.gguf --ids ids.json --top 8 --json
-A text gets the begin token as the file says, and special tokens in it are plain text. Ids are taken as
+A text gets the begin token as the file says, and special tokens in it are plain text. Ids are taken as \
 they are. Step i scores the prediction after token i: a logit minus `lse` is a log-probability.";
 
 /// What was typed.
@@ -28,13 +28,13 @@ pub(crate) struct Flags {
     #[command(flatten)]
     input: Input,
     /// Keep this many of the largest logits of each step
-    #[arg(long, value_name = "K", default_value_t = 8)]
+    #[arg(long, value_name = "K", default_value_t = 8, help_heading = "Output")]
     top: usize,
     /// Compute this many tokens at once; 1 runs every token through the decode kernels
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = rows())]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = rows(), help_heading = "Placement")]
     rows: u16,
     /// Print every step as JSON
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     json: bool,
 }
 
@@ -46,10 +46,10 @@ fn rows() -> impl clap::builder::TypedValueParser<Value = u16> {
 #[group(required = true, multiple = false)]
 struct Input {
     /// Score the text of a file; `-` is standard input
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Input")]
     text: Option<PathBuf>,
     /// Score token ids: a file with a JSON list or numbers; `-` is standard input
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Input")]
     ids: Option<PathBuf>,
 }
 

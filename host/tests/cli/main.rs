@@ -1,7 +1,9 @@
 //! The program as its users meet it: the real binary, real plugins, a real (tiny) model.
 
 mod program;
+mod terminal;
 mod usage;
+mod help;
 mod tokens;
 mod damaged;
 mod inspect;

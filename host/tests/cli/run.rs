@@ -56,6 +56,7 @@ fn prompts_from_files_and_pipes_are_the_same() {
     same(feed(with_plugins(&args), line.as_bytes()));
     same(feed(with_plugins(&[&args[..], &["-"]].concat()), line.as_bytes()));
     same(feed(with_plugins(&[&args[..], &["-f", "-"]].concat()), line.as_bytes()));
+    same(finish(with_plugins(&[&args[..], &[PROMPT]].concat())));
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("prompt.txt");
     std::fs::write(&file, line).expect("written");
@@ -84,11 +85,22 @@ fn a_seed_draws_the_same_text_again() {
     assert_eq!(first["generated_ids"], again["generated_ids"]);
     assert_ne!(first["generated_ids"], other["generated_ids"]);
     assert_eq!(first["seed"], 7);
+    let any = json(&["-p", PROMPT, "--raw", "-n", "1", "--seed", "-1"]);
+    assert!(any["seed"].as_u64().expect("a seed") <= u64::from(u32::MAX));
     // A seed nobody gave is told, and draws the same again.
     let random = json(&["-p", PROMPT, "--raw", "-n", "24", "--temp", "1.5"]);
     let seed = random["seed"].to_string();
     let again = json(&["-p", PROMPT, "--raw", "-n", "24", "--temp", "1.5", "--seed", &seed]);
     assert_eq!(random["generated_ids"], again["generated_ids"]);
+}
+
+#[test]
+fn other_names_of_options_mean_the_same() {
+    let named = |args: &[&str]| json(&[&["-p", PROMPT, "--raw"], args].concat())["generated_ids"].clone();
+    let ours = named(&["-n", "6", "--temp", "0", "--ctx", "64", "--chunk", "4", "--seed", "1"]);
+    let theirs =
+        named(&["--n-predict", "6", "--temperature", "0", "-c", "64", "--ubatch-size", "4", "-s", "1"]);
+    assert_eq!(ours, theirs);
 }
 
 #[test]

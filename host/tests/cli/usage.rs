@@ -10,7 +10,8 @@ fn mistakes_end_with_two_and_one_sentence() {
         (vec!["--nonsense"], "--nonsense"),
         (vec!["run"], "<MODEL>"),
         (vec!["tokenize"], "<MODEL>"),
-        (vec!["run", &model, "text"], "give a prompt with -p"),
+        (vec!["run", &model, "text", "-p", "x"], "cannot be used with"),
+        (vec!["run", &model, "one", "two"], "two"),
         (vec!["run", &model, "-p", "x", "-f", "y"], "cannot be used with"),
         (vec!["run", &model, "-p", "x", "-"], "cannot be used with"),
         (vec!["run", &model, "-p", "x", "--chat", "--raw"], "cannot be used with"),
@@ -25,6 +26,11 @@ fn mistakes_end_with_two_and_one_sentence() {
         (vec!["run", &model, "-p", "x", "--min-p", "1.5"], "--min-p 1.5 is out of range"),
         (vec!["run", &model, "-p", "x", "--top-k", "-1"], "-1"),
         (vec!["run", &model, "-p", "x", "--seed", "x"], "--seed"),
+        (vec!["run", &model, "-p", "x", "--seed", "-2"], "--seed"),
+        // What does nothing here is not taken in silence.
+        (vec!["run", &model, "-p", "x", "--repeat-penalty", "1.1"], "--repeat-penalty"),
+        (vec!["run", &model, "-p", "x", "--mirostat", "2"], "--mirostat"),
+        (vec!["chat", &model, "--typical", "0.9"], "--typical"),
         (vec!["run", &model, "-p", "x", "--ctx", "0"], "--ctx"),
         (vec!["run", &model, "-p", "x", "--chunk", "0"], "--chunk"),
         (vec!["chat", &model, "--temp", "NaN"], "--temp NaN is out of range"),
@@ -50,7 +56,7 @@ fn help_teaches_on_standard_output() {
         assert!(help.contains(word), "{word} is not in\n{help}");
     }
     for command in
-        ["run", "chat", "score", "tokenize", "detokenize", "inspect", "backends", "kernels", "synth"]
+        ["run", "chat", "score", "tokenize", "detokenize", "inspect", "backends", "synth", "completions"]
     {
         assert!(help.contains(command), "{command}");
         let help = finish(bare(&["help", command])).success();
