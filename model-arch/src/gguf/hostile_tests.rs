@@ -1,4 +1,5 @@
-//! Damaged, absurd and lying files: each refused with one clear error, none crashing the reader.
+//! What the writer writes is read back; random damage to it never crashes the reader. Damage of each kind
+//! there is, with what is said of it, is in `tests/hostile` and held by `tests/hostile.rs` of this crate.
 
 use super::error::GgufProblem;
 use super::file::Contents;
@@ -33,24 +34,6 @@ fn parse(bytes: &[u8]) -> Result<Contents, GgufProblem> {
     Contents::parse(Path::new("sample.gguf"), bytes)
 }
 
-fn refusal(bytes: &[u8]) -> String {
-    parse(bytes).unwrap_err().to_string()
-}
-
-/// The sample with `from` (which must occur once) replaced by `to` of the same length.
-fn patched(from: &[u8], to: &[u8]) -> Vec<u8> {
-    let mut bytes = sample();
-    let places: Vec<_> = (0..bytes.len() - from.len()).filter(|&i| bytes[i..].starts_with(from)).collect();
-    assert_eq!((places.len(), from.len()), (1, to.len()), "patching {from:?}");
-    bytes[places[0]..][..to.len()].copy_from_slice(to);
-    bytes
-}
-
-/// The bytes of a length-prefixed string followed by `rest`.
-fn entry(name: &str, rest: &[u8]) -> Vec<u8> {
-    [&(name.len() as u64).to_le_bytes()[..], name.as_bytes(), rest].concat()
-}
-
 #[test]
 fn what_was_written_is_read_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -78,56 +61,11 @@ fn what_was_written_is_read_back() {
 }
 
 #[test]
-fn other_files_are_told_apart() {
-    assert!(refusal(b"").contains("empty"));
-    assert!(refusal(b"version https://git-lfs.github.com/spec/v1").contains("Git LFS pointer"));
-    assert!(refusal(b"<!DOCTYPE html>").contains("web page"));
-    assert!(refusal(b"tjgg\x03\0\0\0").contains("older GGML"));
-    assert!(refusal(b"GGUF\0\0\0\x03").contains("big-endian"));
-    assert!(refusal(b"GGUF\x01\0\0\0").contains("version 1"));
-    assert!(refusal(b"GGUF\x04\0\0\0").contains("version 4"));
-    assert!(refusal(b"GGUF\x03\0").contains("the format version needs 4 bytes"));
+fn what_is_no_file_is_told_apart() {
     let missing = GgufFile::open(Path::new("no/such/model.gguf")).unwrap_err().to_string();
     assert!(missing.starts_with("no/such/model.gguf: cannot open the model file"), "{missing}");
     assert!(GgufFile::open(Path::new(".")).unwrap_err().to_string().contains("a directory"));
-}
-
-#[test]
-fn absurd_counts_are_refused_before_allocating() {
-    for (at, what) in [(8, "tensor count"), (16, "key count")] {
-        let mut bytes = sample();
-        bytes[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
-        assert!(refusal(&bytes).contains(what));
-        bytes[at..at + 8].copy_from_slice(&60_000u64.to_le_bytes());
-        assert!(parse(&bytes).is_err());
-    }
-    let long = patched(&entry("a.f32", &[6]), &[&u64::MAX.to_le_bytes()[..], b"a.f32", &[6]].concat());
-    assert!(refusal(&long).contains("the length of metadata key number 3"));
-    let array = |count: u64| [&[9, 0, 0, 0, 5, 0, 0, 0][..], &count.to_le_bytes()].concat();
-    let huge = patched(&entry("a.numbers", &array(3)), &entry("a.numbers", &array(1 << 60)));
-    assert!(refusal(&huge).contains("the array length of metadata key \"a.numbers\""));
-    let large = patched(&entry("a.numbers", &array(3)), &entry("a.numbers", &array(1 << 24)));
-    assert!(refusal(&large).contains("needs 67108864 bytes"));
-}
-
-#[test]
-fn bad_keys_and_values_are_named() {
-    let twice = patched(&entry("a.f32", &[6]), &entry("a.u32", &[6]));
-    assert!(refusal(&twice).contains("\"a.u32\" stands twice"));
-    let type_id = patched(&entry("a.f32", &[6]), &entry("a.f32", &[13]));
-    assert!(refusal(&type_id).contains("\"a.f32\" has value type 13"));
-    let truth = patched(&entry("a.bool", &[7, 0, 0, 0, 1]), &entry("a.bool", &[7, 0, 0, 0, 2]));
-    assert!(refusal(&truth).contains("\"a.bool\" holds the bool 2"));
-    let utf8 = patched(b"drei", b"dr\xff\xfe");
-    assert!(refusal(&utf8).contains("element 2 of metadata key \"a.words\" is not valid UTF-8"));
-    let mut nested = MetaArray::U8(vec![]);
-    for _ in 0..5 {
-        nested = MetaArray::Array(vec![nested]);
-    }
-    let mut header = Header::new();
-    header.set("deep", nested);
-    let deep = header.begin(Vec::new()).unwrap().finish().unwrap();
-    assert!(refusal(&deep).contains("the array depth of metadata key \"deep\" is 5"));
+    assert!(parse(b"").is_err());
 }
 
 #[test]
@@ -139,6 +77,9 @@ fn alignment_must_be_a_sane_power_of_two() {
         assert_eq!(parse(&bytes).is_ok(), fine, "alignment {alignment}");
     }
     let mut header = Header::new();
+    header.tensor("t", &[1], Format::F32).unwrap();
+    assert!(header.tensor("t", &[1], Format::F32).is_err());
+    let mut header = Header::new();
     header.align(4096).unwrap();
     header.tensor("t", &[3], Format::F32).unwrap();
     let mut writer = header.begin(Vec::new()).unwrap();
@@ -146,40 +87,6 @@ fn alignment_must_be_a_sane_power_of_two() {
     let bytes = writer.finish().unwrap();
     assert_eq!(bytes.len(), 8192);
     assert!(parse(&bytes).is_ok());
-}
-
-#[test]
-fn bad_tensors_are_named() {
-    let described = |name: &str, dims: &[u64], id: u32, offset: u64| {
-        let mut rest = (dims.len() as u32).to_le_bytes().to_vec();
-        dims.iter().for_each(|dim| rest.extend(dim.to_le_bytes()));
-        rest.extend(id.to_le_bytes());
-        rest.extend(offset.to_le_bytes());
-        entry(name, &rest)
-    };
-    let first = described("first", &[32, 3], 8, 0);
-    let second = described("second", &[5], 0, 128);
-    let refused = |from: &[u8], to: Vec<u8>| refusal(&patched(from, &to));
-    let third = described("third", &[256, 2, 2], 12, 160);
-    assert!(refused(&third, described("first", &[256, 2, 2], 12, 160)).contains("\"first\" stands twice"));
-    assert!(refused(&first, described("first", &[0, 3], 8, 0)).contains("no dimension may be zero"));
-    assert!(refused(&first, described("first", &[u64::MAX, 3], 8, 0)).contains("overflows"));
-    assert!(refused(&first, described("first", &[32, 1 << 58], 8, 0)).contains("overflows"));
-    assert!(refused(&first, described("first", &[33, 3], 8, 0)).contains("Q8_0 needs a multiple of 32"));
-    assert!(refused(&first, described("first", &[32, 3], 31, 0)).contains("\"first\" has type Q4_0_4_4"));
-    assert!(refused(&first, described("first", &[32, 3], 77, 0)).contains("\"first\" has type id 77"));
-    assert!(
-        refused(&first, described("first", &[32, 3], 8, 16)).contains("not a multiple of the alignment 32")
-    );
-    assert!(refused(&second, described("second", &[5], 0, 64)).contains("\"first\" and \"second\" overlap"));
-    assert!(refused(&second, described("second", &[5], 0, 1 << 40)).contains("but the data section has"));
-    assert!(refused(&second, described("second", &[5], 0, u64::MAX - 31)).contains("the data section has"));
-    let mut no_dims = second.clone();
-    no_dims[14..18].copy_from_slice(&5u32.to_le_bytes());
-    assert!(refused(&second, no_dims).contains("has 5 dimensions"));
-    let mut header = Header::new();
-    header.tensor("t", &[1], Format::F32).unwrap();
-    assert!(header.tensor("t", &[1], Format::F32).is_err());
 }
 
 #[test]

@@ -1,1 +1,3 @@
-//! Hostile files and misbehaving plugins: the tests are in `tests/`, the plugin in `examples/plugin`.
+//! Hostile files and misbehaving plugins: the files are made in [`files`], the plugin in `examples/plugin`.
+
+pub mod files;
