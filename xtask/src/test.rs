@@ -96,6 +96,10 @@ impl Environment {
             Ok(path) => variables.push(("CAJETA_SMOLLM2", path)),
             Err(failure) => tally.skip("SmolLM2 model", &format!("could not be fetched: {failure}")),
         }
+        match model::gemma3(workspace) {
+            Ok(path) => variables.push(("CAJETA_GEMMA3", path)),
+            Err(failure) => tally.skip("Gemma 3 model", &format!("could not be fetched: {failure}")),
+        }
         if let Some(shared) = workspace.shared() {
             variables.push(("CAJETA_SHARED", shared));
         }

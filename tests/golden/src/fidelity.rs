@@ -135,7 +135,7 @@ pub fn hold(name: &str, backend: &str, greedy_paths: usize) {
     };
     let Some(model) = place::model(name) else {
         println!(
-            "skipped: no model {name} (`cargo xtask test` fetches SmolLM2; the tales are in CAJETA_SHARED)"
+            "skipped: no model {name} (`cargo xtask test` fetches SmolLM2 and Gemma 3; the tales are in CAJETA_SHARED)"
         );
         return;
     };

@@ -16,11 +16,19 @@ macro_rules! models {
 
 models! {
     smollm2_cpu: "smollm2-135m-q4_1" on "cpu", 99 paths;
+    gemma3_cpu: "gemma3-270m-q4_k_m" on "cpu", 4 paths;
     tales_f16_cpu: "tales-5m.F16" on "cpu", 99 paths;
     tales_q8_0_cpu: "tales-5m.Q8_0" on "cpu", 99 paths;
+    tales_q6_k_cpu: "tales-5m.Q6_K" on "cpu", 99 paths;
+    tales_q5_1_cpu: "tales-5m.Q5_1" on "cpu", 99 paths;
+    tales_q5_k_m_cpu: "tales-5m.Q5_K_M" on "cpu", 99 paths;
+    tales_q5_0_cpu: "tales-5m.Q5_0" on "cpu", 99 paths;
     tales_q4_1_cpu: "tales-5m.Q4_1" on "cpu", 99 paths;
     tales_q4_k_m_cpu: "tales-5m.Q4_K_M" on "cpu", 99 paths;
-    tales_q6_k_cpu: "tales-5m.Q6_K" on "cpu", 99 paths;
+    tales_q4_0_cpu: "tales-5m.Q4_0" on "cpu", 99 paths;
+    tales_iq4_xs_cpu: "tales-5m.IQ4_XS" on "cpu", 99 paths;
+    tales_q3_k_m_cpu: "tales-5m.Q3_K_M" on "cpu", 99 paths;
+    tales_q2_k_cpu: "tales-5m.Q2_K" on "cpu", 99 paths;
 }
 
 /// Perplexity of a longer text, as close to the established engine's as its own distance explains.
