@@ -7,6 +7,7 @@
 mod sequence;
 mod pattern;
 mod residents;
+mod question;
 mod cover;
 mod packs;
 mod arena;
@@ -18,8 +19,10 @@ use cajeta_abi::Regime;
 use cajeta_model_arch::plan::Plan;
 use thiserror::Error;
 
-use crate::route::{NoRoute, Registry};
+use crate::route::rows::RouteTables;
+use crate::route::{Declared, NoRoute, Registry};
 use cover::{Choice, Cover, Edges};
+pub use cover::RowPreference;
 pub use program::{Place, Placed, Program};
 pub use residents::{
     WeightKey, bytes as weight_bytes, relayout_problem, relayout_row, shapes as weight_shapes,
@@ -96,11 +99,13 @@ fn cover(
 ) -> Result<(Sequence, Vec<Choice>), NoRoute> {
     let plain = Sequence::new(plan, segment, sizes);
     let regime = regime(segment, sizes);
-    let free =
-        Cover { registry, plan, sequence: &plain, regime, resident, edges: Edges::Packable }.choose()?;
-    let packed = packs::insert_packs(registry, &plain, &free);
-    let exact =
-        Cover { registry, plan, sequence: &packed, regime, resident, edges: Edges::Exact }.choose()?;
+    let tables = RouteTables::of(registry);
+    let of = |sequence: &Sequence, edges| {
+        let (tables, preference) = (&tables, &Declared);
+        Cover { registry, tables, plan, sequence, regime, resident, edges, preference }.choose()
+    };
+    let packed = packs::insert_packs(registry, &plain, &of(&plain, Edges::Packable)?);
+    let exact = of(&packed, Edges::Exact)?;
     Ok((packed, exact))
 }
 

@@ -7,7 +7,8 @@ use cajeta_catalog::op::Op;
 use cajeta_model_arch::plan::{Plan, PlanTensor, TensorId};
 
 use super::cover::{Choice, weight_key};
-use crate::route::{Operand, Query, QueryStep, Registry, admit};
+use crate::route::Registry;
+use crate::route::rows::{OnDevice, QueryOperand, QueryStep, RouteTables, RowQuery, Tensors};
 
 /// A weight in a layout: one tensor, or several packed together.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -15,14 +16,15 @@ pub struct WeightKey {
     /// [`LayoutId::GGUF`] for the file's own bytes, or a layout of the backend's.
     pub layout: LayoutId,
     /// The tensors, in the order the row's steps name them.
-    pub tensors: Vec<TensorId>,
+    pub tensors: Tensors,
 }
 
 impl WeightKey {
-    /// The key of `tensors` in `layout`. A plain f32 vector is the file's own bytes.
-    pub fn new(layout: LayoutId, tensors: Vec<TensorId>) -> WeightKey {
+    /// The key of `tensors`, at most [`Tensors::MAX`], in `layout`. A plain f32 vector is the file's own
+    /// bytes.
+    pub fn new(layout: LayoutId, tensors: impl IntoIterator<Item = TensorId>) -> WeightKey {
         let layout = if layout == LayoutId::PLAIN { LayoutId::GGUF } else { layout };
-        WeightKey { layout, tensors }
+        WeightKey { layout, tensors: tensors.into_iter().collect() }
     }
 
     /// Whether these are the file's own bytes.
@@ -70,20 +72,31 @@ pub fn relayout_problem(shapes: &[Shape]) -> Problem {
     }
 }
 
-/// The row that makes a weight's layout from the file's bytes: highest priority first.
+/// The row that makes a weight's layout from the file's bytes, by the order of the relayout table.
 pub fn relayout_row(registry: &dyn Registry, plan: &Plan, key: &WeightKey) -> Option<usize> {
-    let shapes = shapes(plan, key);
-    let steps = [QueryStep { op: Op::Relayout, attrs: 0, problem: relayout_problem(&shapes), scalars: &[] }];
-    let mut args: Vec<Operand> = shapes.iter().map(|shape| Operand::Weight(shape.format)).collect();
-    args.push(Operand::Fixed);
-    let query = Query { regime: Regime::BIND, steps: &steps, args: &args };
-    let rows = registry.rows();
-    let serves = |&index: &usize| {
-        let row = &rows[index];
-        let relayout = row.steps.len() == 1 && Op::from_id(row.steps[0].op) == Some(Op::Relayout);
-        let makes =
-            row.args.len() == args.len() && row.args.last().is_some_and(|out| out.layout == key.layout);
-        relayout && makes && admit(registry, index, &query, &|_| true).is_ok()
-    };
-    (0..rows.len()).filter(serves).max_by_key(|&index| rows[index].priority)
+    let step = relayout_step(&shapes(plan, key), key)?;
+    let query = RowQuery::new(Regime::BIND, std::slice::from_ref(&step));
+    let table = RouteTables::only(Op::Relayout, registry);
+    table.admissible(&query, &OnDevice(registry)).map(|route| route.index())
+}
+
+/// A relayout of a weight as rows are asked about it: its sources, those it has not, and the result.
+fn relayout_step(shapes: &[Shape], key: &WeightKey) -> Option<QueryStep> {
+    let sources = Tensors::MAX;
+    let weights = key.tensors.iter().zip(shapes);
+    let weights = weights.map(|(&tensor, shape)| QueryOperand::Weight { tensor, format: shape.format });
+    let mut operands: Vec<QueryOperand> = weights.collect();
+    if operands.is_empty() || operands.len() > sources {
+        return None;
+    }
+    operands.resize(sources, QueryOperand::Absent);
+    operands.push(QueryOperand::Value { value: 0, layout: key.layout, packable: [].into(), uses: 1 });
+    Some(QueryStep {
+        op: Op::Relayout,
+        attrs: 0,
+        problem: relayout_problem(shapes),
+        scalars: Vec::new(),
+        operands,
+        apart: false,
+    })
 }

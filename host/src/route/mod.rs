@@ -1,11 +1,25 @@
-//! Which kernels may serve an op: rows held against what is asked, refusals by the gate's own name.
+//! Which kernel runs: rows in tables, one table an op, resolved by one clause test.
+//!
+//! Three questions are kept apart. Capability is the device's to answer ([`Capabilities`]), cost is
+//! measured ([`Preference`]), and which admitted row runs is the table's ([`RouteTable`]). A row is an
+//! implementation of [`Route`]; those of plugins are in [`rows`], and a package with kernels of its own
+//! registers others. Admission has two halves told apart by type: the static one is given a
+//! [`RouteQuery`], the run-time one a [`RouteCall`], which holds one.
 
-mod registry;
 mod query;
-mod admit;
+mod route;
+mod preference;
+mod clause;
 mod refusal;
+mod table;
+mod registry;
+pub mod rows;
 
-pub use admit::{admit, attribute_names};
-pub use query::{Operand, Query, QueryStep};
-pub use refusal::{Clause, NoRoute, Refusal};
+pub use clause::{Clause, PATTERN};
+pub use preference::{Capabilities, Declared, Origin, Preference, Preferred};
+pub use query::{RouteCall, RouteQuery};
+pub use refusal::{NoRoute, RouteRefusal};
 pub use registry::Registry;
+pub use route::{GateValue, QueryOf, Route};
+pub use rows::attribute_names;
+pub use table::{DuplicateRoute, Picked, RouteTable};

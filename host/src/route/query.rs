@@ -1,41 +1,54 @@
-//! What is asked of the rows: a run of ops with their declared facts, nothing bound.
+//! What is asked: a query of declared facts, and the call that holds one.
+//!
+//! The two are told apart by type so that the static half of an admission cannot reach what changes while
+//! a program runs: it is given a query, and only a call has a receiver.
 
-use cajeta_abi::{FormatId, LayoutId, Problem, Regime};
-use cajeta_catalog::op::Op;
+use cajeta_abi::{FormatId, Regime};
 
-/// One op of the run a row would serve.
-#[derive(Clone, Debug)]
-pub struct QueryStep<'a> {
-    /// What it computes.
-    pub op: Op,
-    /// Its attributes.
-    pub attrs: u64,
-    /// Its problem.
-    pub problem: Problem,
-    /// Its scalar block.
-    pub scalars: &'a [u8],
-}
-
-/// What one launch argument would be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Operand {
-    /// A weight stored so in the file.
-    Weight(FormatId),
-    /// An activation arranged so.
-    Activation(LayoutId),
-    /// Step state or a K/V plane, whose layouts the catalog fixes.
-    Fixed,
-    /// An optional operand that is not there.
-    Absent,
-}
-
-/// The question: may this row serve these ops in this regime, with these arguments?
-#[derive(Clone, Debug)]
-pub struct Query<'a> {
+/// Declared facts of one question. Nothing in it changes while a program runs.
+///
+/// Regimes and formats are open integers: a registrant numbers its own.
+pub trait RouteQuery: Sized {
     /// The regime asked for.
-    pub regime: Regime,
-    /// The ops, one per step of the row.
-    pub steps: &'a [QueryStep<'a>],
-    /// The arguments, one per `Row::args`.
-    pub args: &'a [Operand],
+    fn regime(&self) -> Regime;
+
+    /// The format asked for.
+    fn format(&self) -> FormatId;
+
+    /// The regime asked of a row that answers the next `ops` ops at once.
+    fn regime_of(&self, ops: usize) -> Regime {
+        let _ = ops;
+        self.regime()
+    }
+
+    /// The question in words, for refusals and audits.
+    fn describe(&self) -> String {
+        format!("{} of {}", Self::format_name(self.format()), Self::regime_name(self.regime()))
+    }
+
+    /// A regime in words.
+    fn regime_name(regime: Regime) -> String {
+        format!("regime {}", regime.0)
+    }
+
+    /// A format in words.
+    fn format_name(format: FormatId) -> String {
+        match format {
+            FormatId::NONE => "no format".into(),
+            FormatId(number) => format!("format {number}"),
+        }
+    }
+}
+
+/// A question about to be launched: a query, the receiver and the operands.
+///
+/// It holds its query and is none, so that a registrant extends both.
+pub trait RouteCall {
+    /// The declared part.
+    type Query: RouteQuery;
+    /// What a dispatch gives back.
+    type Launch;
+
+    /// The declared part.
+    fn query(&self) -> &Self::Query;
 }

@@ -1,45 +1,45 @@
-//! Why a row, or every row, may not serve.
+//! Why nothing serves: built on the path that already refused.
 
 use std::fmt;
 
-/// The clause of admission that refused, in the order they are tested.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Clause {
-    /// A weight's format, or an op attribute, is not this row's.
-    Format,
-    /// The row serves another regime.
-    Regime,
-    /// A shape gate.
-    Shape,
-    /// The device lacks a capability.
-    Unsupported,
-    /// A run-time gate.
-    Ready,
+use cajeta_abi::{FormatId, Regime};
+
+use super::clause::Clause;
+
+/// The row that got furthest, and what stopped it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RouteRefusal {
+    /// The table.
+    pub table: String,
+    /// The question in words.
+    pub asked: String,
+    /// The regime asked for.
+    pub regime: Regime,
+    /// The format asked for.
+    pub format: FormatId,
+    /// The row; empty where the table is.
+    pub row: String,
+    /// The clause that refused it.
+    pub clause: Clause,
+    /// The row's own name for the constraint.
+    pub gate: String,
+    /// Index in the row's needs of the capability that is missing.
+    pub need: Option<usize>,
 }
 
-impl Clause {
-    /// The clause's name for messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Clause::Format => "format",
-            Clause::Regime => "regime",
-            Clause::Shape => "shape",
-            Clause::Unsupported => "unsupported",
-            Clause::Ready => "ready",
+impl fmt::Display for RouteRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RouteRefusal { table, asked, row, clause, gate, .. } = self;
+        match clause {
+            Clause::Empty => write!(f, "{table} has no row; asked for {asked}"),
+            _ => {
+                write!(f, "no row of {table} serves {asked}; furthest came {row}: {}: {gate}", clause.name())
+            }
         }
     }
 }
 
-/// One row's refusal.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refusal {
-    /// The row's index in the registry.
-    pub row: usize,
-    /// The clause that refused.
-    pub clause: Clause,
-    /// The row's own name for the constraint.
-    pub gate: String,
-}
+impl std::error::Error for RouteRefusal {}
 
 /// No row serves an op: every row that computes it, with the gate that refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,8 +48,8 @@ pub struct NoRoute {
     pub asked: String,
     /// Formats and regime asked for.
     pub detail: String,
-    /// `(row name, clause, gate)`, the one that got furthest first.
-    pub refusals: Vec<(String, Clause, String)>,
+    /// One a row, the one that got furthest first.
+    pub refusals: Vec<RouteRefusal>,
 }
 
 impl fmt::Display for NoRoute {
@@ -58,7 +58,7 @@ impl fmt::Display for NoRoute {
         if self.refusals.is_empty() {
             return write!(f, ": the backend has no row for this op");
         }
-        for (row, clause, gate) in &self.refusals {
+        for RouteRefusal { row, clause, gate, .. } in &self.refusals {
             write!(f, "\n  {row}: {}: {gate}", clause.name())?;
         }
         Ok(())

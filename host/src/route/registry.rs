@@ -13,6 +13,12 @@ pub trait Registry {
     /// Whether the device can do something.
     fn supports(&self, capability: Capability) -> bool;
 
+    /// Why a row's kernel cannot be used on the device though its capabilities are there.
+    fn unusable(&self, row: &str) -> Option<&str> {
+        let _ = row;
+        None
+    }
+
     /// The launch shape of a row with a launch's scalars, or the backend's sentence why there is none.
     fn geometry(&self, row: usize, problem: &Problem, scalars: &[u8]) -> Result<Geometry, String>;
 

@@ -1,0 +1,75 @@
+//! What the device and its measurements add to declared order.
+
+use cajeta_abi::Capability;
+
+use super::query::RouteCall;
+
+/// What a table asks of the device while it resolves. The audit never does.
+pub trait Capabilities {
+    /// Whether the device can do something.
+    fn supports(&self, capability: Capability) -> bool;
+
+    /// Why a row's kernel cannot be used on this device though its capabilities are there: no code for
+    /// it, too much shared memory, a recorded defect.
+    fn unusable(&self, row: &str) -> Option<&str> {
+        let _ = row;
+        None
+    }
+}
+
+/// How the choice of a row came about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// By the declared order alone.
+    Declared,
+    /// Measured by this process.
+    Measured,
+    /// Measured by an earlier one, and remembered.
+    Stored,
+    /// Somebody fixed it.
+    Overridden,
+}
+
+impl Origin {
+    /// The word people and JSON read.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Origin::Declared => "declared",
+            Origin::Measured => "measured",
+            Origin::Stored => "stored",
+            Origin::Overridden => "overridden",
+        }
+    }
+}
+
+/// A member of a family that is to serve.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Preferred<'a> {
+    /// The row's name.
+    pub row: &'a str,
+    /// How that came about.
+    pub origin: Origin,
+}
+
+/// Measured answers, asked while a table is resolved. It looks up what is known and measures nothing:
+/// timing is done before, over [`super::RouteTable::candidates`].
+pub trait Preference<C: RouteCall> {
+    /// The member of a family that serves this call. One that is not admitted is passed over; nothing
+    /// leaves the declared order.
+    fn prefer<'s>(&'s self, family: &str, call: &C) -> Option<Preferred<'s>> {
+        let _ = (family, call);
+        None
+    }
+
+    /// Why a measurement speaks against a row whatever its family: the gate's name.
+    fn held_back<'s>(&'s self, row: &str, call: &C) -> Option<&'s str> {
+        let _ = (row, call);
+        None
+    }
+}
+
+/// The declared order and nothing else.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Declared;
+
+impl<C: RouteCall> Preference<C> for Declared {}
