@@ -11,6 +11,7 @@ mod clock;
 mod tag;
 mod guard;
 mod measure;
+mod formatting;
 mod python;
 
 pub use error::TemplateError;
@@ -87,9 +88,10 @@ impl ChatTemplate {
         let mut syntax = SyntaxConfig::builder();
         syntax.trim_blocks(true).lstrip_blocks(true);
         environment.set_syntax(syntax.build().map_err(|e| TemplateError::compiling(&e))?);
-        environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        environment.set_unknown_method_callback(formatting::method);
         environment.add_function("raise_exception", python::raise_exception);
         environment.add_filter("tojson", python::tojson);
+        environment.add_filter("format", formatting::filter);
         environment.add_test("iterable", python::is_iterable);
         environment.add_test("sequence", python::is_sequence);
         environment.add_filter(guard::HELD, measure::held);
