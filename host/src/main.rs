@@ -24,6 +24,7 @@ fn main() -> ExitCode {
             Verb::Bench(flags) => cli::bench::run(flags),
             Verb::Synth(flags) => cli::synth::run(flags),
             Verb::Tune(flags) => cli::tune::run(flags),
+            Verb::Calibrate(flags) => cli::calibrate::run(flags),
             Verb::Completions(flags) => cli::completions::run(flags),
             Verb::Man(flags) => cli::man::run(flags),
         }

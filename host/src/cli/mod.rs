@@ -34,6 +34,7 @@ mod launches;
 pub(crate) mod bench;
 pub(crate) mod synth;
 pub(crate) mod tune;
+pub(crate) mod calibrate;
 pub(crate) mod completions;
 pub(crate) mod man;
 
@@ -105,6 +106,8 @@ pub(crate) enum Verb {
     Synth(synth::Flags),
     /// List or forget this machine's measured choices
     Tune(tune::Flags),
+    /// Measure what holds for the whole device: bandwidth, peaks, costs
+    Calibrate(calibrate::Flags),
     /// Print a script that teaches a shell these commands
     Completions(completions::Flags),
     /// Write manual pages to a folder

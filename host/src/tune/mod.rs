@@ -2,7 +2,8 @@
 //!
 //! [`timer`] times launches, [`store`] keeps answers across runs. [`Tuning`] is both for one device, and
 //! settles a question once: fixed by somebody, remembered, or timed. The questions are a family's member
-//! for a shape ([`TileFamily`], [`ShapeChoice`]). [`bench`] makes what is timed; [`key`] names answers.
+//! for a shape ([`TileFamily`], [`ShapeChoice`]). [`bench`] makes what is timed, [`key`] names
+//! answers, [`calibration`] measures what holds for the whole device.
 
 pub mod timer;
 pub mod store;
@@ -12,6 +13,7 @@ mod tuning;
 mod family;
 mod choice;
 pub mod bench;
+pub mod calibration;
 #[cfg(test)]
 mod choice_tests;
 

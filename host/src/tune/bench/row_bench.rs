@@ -12,6 +12,10 @@ use crate::tune::TuneError;
 const COPIES_BYTES_MAX: u64 = 1 << 30;
 /// Most copies of a weight: no bracket has more launches.
 const COPIES_MAX: u64 = 20;
+/// Most launches that operands are spread over.
+const STRIPES_MAX: u64 = 4096;
+/// Bytes made and uploaded at once.
+const PIECE: u64 = 16 << 20;
 
 /// The operands of rows that take the same arguments.
 #[derive(Debug)]
@@ -49,6 +53,19 @@ impl RowBench {
         scalars: &[u8],
         given: &dyn Fn(usize) -> Option<BufferSpan>,
     ) -> Result<RowBench, TuneError> {
+        let copies = |filling: &Filling<'_>| filling.copies();
+        RowBench::prepare(device, queue, row, problem, scalars, given, &copies)
+    }
+
+    fn prepare(
+        device: &Device,
+        queue: &mut Queue,
+        row: usize,
+        problem: &Problem,
+        scalars: &[u8],
+        given: &dyn Fn(usize) -> Option<BufferSpan>,
+        copies: &dyn Fn(&Filling<'_>) -> u64,
+    ) -> Result<RowBench, TuneError> {
         let backend = device.backend();
         let Some(spec) = backend.rows().get(row) else {
             return Err(TuneError::Untimed { what: format!("row {row}"), why: "it does not exist".into() });
@@ -59,7 +76,7 @@ impl RowBench {
         let random = Random::new(row as u64);
         let mut filling = Filling { device, queue, args: spec.args.as_slice(), sizes, given, random };
         let mut sets = vec![filling.set(None)?];
-        for _ in 1..filling.copies() {
+        for _ in 1..copies(&filling) {
             match filling.set(sets.first()) {
                 Ok(set) => sets.push(set),
                 // Fewer copies are worse than more, and better than no measurement.
@@ -70,6 +87,52 @@ impl RowBench {
         let written = spec.args.iter().position(|arg| arg.access != Access::READ);
         let (device, scalars) = (device.clone(), scalars.to_vec());
         Ok(RowBench { device, problem: *problem, scalars, sets, written })
+    }
+
+    /// As [`RowBench::new`], with the launches spread over so much memory that no cache holds it: every
+    /// operand has a stripe of its own in buffers that many launches share.
+    ///
+    /// # Errors
+    /// As [`RowBench::new`].
+    pub fn spread(
+        device: &Device,
+        queue: &mut Queue,
+        row: usize,
+        problem: &Problem,
+        scalars: &[u8],
+    ) -> Result<RowBench, TuneError> {
+        let mut bench = RowBench::prepare(device, queue, row, problem, scalars, &|_| None, &|_| 1)?;
+        let Some(first) = bench.sets.first().cloned() else { return Ok(bench) };
+        let align = device.facts().get(Fact::BUFFER_ALIGNMENT).unwrap_or(1).max(256);
+        let stride = |span: &BufferSpan| span.len().next_multiple_of(align);
+        let bytes: u64 = first.iter().flatten().map(stride).sum();
+        let cache = device.facts().get(Fact::L2_BYTES).unwrap_or(0);
+        let stripes = (cache.saturating_mul(2) / bytes.max(1) + 1).min(STRIPES_MAX);
+        let stripes = stripes.min((COPIES_BYTES_MAX / bytes.max(1)).max(1));
+        let mut random = Random::new(stripes);
+        let mut wide = Vec::with_capacity(first.len());
+        for (span, spec) in first.iter().zip(bench.args(row)) {
+            wide.push(match span {
+                None => None,
+                Some(span) => {
+                    let size = ArgBytes { bytes: stride(span) * stripes, role: Role::Activation };
+                    Some(operand(device, queue, *spec, size, &mut random)?)
+                }
+            });
+        }
+        bench.sets.clear();
+        for stripe in 0..stripes {
+            let part = |(wide, first): (&Option<BufferSpan>, &Option<BufferSpan>)| match (wide, first) {
+                (Some(wide), Some(first)) => wide.part(stripe * stride(first), first.len()).map(Some),
+                _ => Ok(None),
+            };
+            bench.sets.push(wide.iter().zip(&first).map(part).collect::<Result<_, DeviceError>>()?);
+        }
+        Ok(bench)
+    }
+
+    fn args(&self, row: usize) -> &'static [ArgSpec] {
+        self.device.backend().rows().get(row).map_or(&[], |row| row.args.as_slice())
     }
 
     /// Prepares launches of a row that takes these operands.
@@ -143,23 +206,12 @@ impl Filling<'_> {
                 (Some(span), _, _) => span.clone(),
                 (None, Some(span), _) => Some(span),
                 (None, None, None) => None,
-                (None, None, Some(size)) => Some(self.operand(self.args[index], size)?),
+                (None, None, Some(size)) => {
+                    Some(operand(self.device, self.queue, self.args[index], size, &mut self.random)?)
+                }
             });
         }
         Ok(set)
-    }
-
-    fn operand(&mut self, spec: ArgSpec, size: ArgBytes) -> Result<BufferSpan, DeviceError> {
-        let buffer = self.device.alloc(
-            size.bytes.saturating_add(u64::from(spec.padding)),
-            MemoryKind::DEVICE,
-            false,
-        )?;
-        let bytes = usize::try_from(size.bytes).unwrap_or(usize::MAX);
-        let floats = spec.dtype == DtypeId::F32 || spec.format == FormatId(0);
-        let content = if floats { self.random.floats(bytes) } else { self.random.blocks(bytes) };
-        self.queue.upload_owned(&buffer.whole(), content)?;
-        buffer.span(0, size.bytes)
     }
 
     fn is_own_weight(&self, index: usize) -> bool {
@@ -178,4 +230,27 @@ impl Filling<'_> {
                 .clamp(1, COPIES_MAX.min(COPIES_BYTES_MAX / bytes).max(1)),
         }
     }
+}
+
+/// A buffer with harmless contents.
+fn operand(
+    device: &Device,
+    queue: &mut Queue,
+    spec: ArgSpec,
+    size: ArgBytes,
+    random: &mut Random,
+) -> Result<BufferSpan, DeviceError> {
+    let with_padding = size.bytes.saturating_add(u64::from(spec.padding));
+    let buffer = device.alloc(with_padding, MemoryKind::DEVICE, false)?;
+    let floats = spec.dtype == DtypeId::F32 || spec.format == FormatId(0);
+    // In pieces, so that a large operand needs no second copy of itself on the host.
+    let mut done = 0;
+    while done < size.bytes {
+        let piece = PIECE.min(size.bytes - done);
+        let len = usize::try_from(piece).unwrap_or(usize::MAX);
+        let content = if floats { random.floats(len) } else { random.blocks(len) };
+        queue.upload(&buffer.span(done, piece)?, &content)?;
+        done += piece;
+    }
+    buffer.span(0, size.bytes)
 }

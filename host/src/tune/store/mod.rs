@@ -19,3 +19,6 @@ pub use device_key::DeviceKey;
 pub use directory::{Sources, VARIABLE, platform_directory, tune_directory};
 pub use entry::{Answer, Entry};
 pub use inventory::{Listed, clear, list};
+
+pub(crate) use autotune::write_whole;
+pub(crate) use file_name::file_name;
