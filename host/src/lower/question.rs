@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use cajeta_abi::layout::LayoutKind;
-use cajeta_abi::{FormatId, Layout, LayoutId, Problem, Regime};
+use cajeta_abi::{FormatId, Layout, LayoutId, LayoutKind, Problem, Regime};
 use cajeta_catalog::op::Op;
 use cajeta_model_arch::plan::{Half, Plan};
 

@@ -12,9 +12,11 @@ mod preference;
 mod clause;
 mod refusal;
 mod table;
+mod audit;
 mod registry;
 pub mod rows;
 
+pub use audit::{Audit, AuditedQuery, AuditedRow};
 pub use clause::{Clause, PATTERN};
 pub use preference::{Capabilities, Declared, Origin, Preference, Preferred};
 pub use query::{RouteCall, RouteQuery};
