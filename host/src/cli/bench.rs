@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use cajeta::engine::{DEFAULT_CHUNK, EngineError, EngineOptions, Fill, LlmEngine};
 use cajeta_abi::Fact;
+use cajeta_model_arch::config::ModelConfig;
+use cajeta_model_arch::gguf::GgufFile;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -191,7 +193,14 @@ pub(crate) fn run(flags: Flags) -> Outcome {
     options.ctx = Some(ctx);
     options.chunk = flags.chunk;
     options.max_seqs = most;
-    options.pipelined = !flags.no_pipeline;
+    options.pipelined = flags.no_pipeline.then_some(false);
+    let trained = ModelConfig::from_gguf(&GgufFile::open(&flags.model)?)?.n_ctx_train;
+    if ctx > trained {
+        let sentence = format!(
+            "these tests reach {ctx} positions and the model was trained for {trained}; choose a smaller -d, -p or -n"
+        );
+        return Err(Failure::work(sentence));
+    }
     let mut engine = load(&options)?;
     let mut report = Report {
         model: flags.model.display().to_string(),
@@ -367,7 +376,7 @@ impl Measured {
 fn line(cells: [&str; 10]) -> String {
     let [test, rest @ ..] = cells;
     let rest: String = rest.iter().map(|cell| format!(" {cell:>9}")).collect();
-    format!("{test:<22}{rest}")
+    format!("{test:<26}{rest}")
 }
 
 #[cfg(test)]

@@ -160,7 +160,6 @@ impl LlmEngine {
     ) -> Result<(), EngineError> {
         // The first token was the first draw.
         sampling.counter = sampling.counter.wrapping_add(1);
-        let under_way = if self.pipelined { 2 } else { 1 };
         let mut unsubmitted = limit - 1;
         let mut token = first;
         loop {
@@ -180,10 +179,7 @@ impl LlmEngine {
                 let position = self.cached.len() as u32;
                 self.runner.begin_decode(&[DecodeRow { token, position, sampling }])?;
             }
-            while unsubmitted > 0 && self.runner.steps_under_way() < under_way {
-                self.runner.submit_step()?;
-                unsubmitted -= 1;
-            }
+            unsubmitted -= self.keep_steps_under_way(unsubmitted)?;
             let Some(step) = self.runner.collect_step()? else { return Ok(()) };
             self.cached.push(token);
             token = step.tokens[0];

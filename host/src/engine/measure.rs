@@ -56,10 +56,7 @@ impl LlmEngine {
     /// # Errors
     /// When the context is shorter, or the device fails.
     pub fn fill(&mut self, seqs: u32, depth: u32, fill: Fill) -> Result<(), EngineError> {
-        self.forget_after(0)?;
-        for slot in 0..self.max_seqs() as usize {
-            self.runner.truncate(slot, 0);
-        }
+        self.forget_all()?;
         if depth == 0 {
             return Ok(());
         }
@@ -101,15 +98,11 @@ impl LlmEngine {
     /// When the context is shorter, no kernel serves so many sequences, or the device fails.
     pub fn time_decode(&mut self, seqs: u32, depth: u32, n: u32) -> Result<DecodeTime, EngineError> {
         self.begin_decode_at(seqs, depth)?;
-        let ahead = if self.pipelined { 2 } else { 1 };
         let (mut device, mut timed, mut submit) = (Duration::ZERO, 0, Duration::ZERO);
-        let mut unsubmitted = n;
+        let mut unsubmitted = n as usize;
         let begun = Instant::now();
         loop {
-            while unsubmitted > 0 && self.runner.steps_under_way() < ahead {
-                self.runner.submit_step()?;
-                unsubmitted -= 1;
-            }
+            unsubmitted -= self.keep_steps_under_way(unsubmitted)?;
             let Some(step) = self.runner.collect_step()? else { break };
             submit += step.submit;
             if let Some(time) = step.device {
@@ -179,18 +172,6 @@ impl LlmEngine {
     pub fn decode_costs(&self, seqs: u32, length: u32) -> Result<Vec<LaunchCost>, EngineError> {
         let sizes = self.runner.decode_sizes(seqs, length);
         self.runner.costs(Segment::Step, &sizes, &vec![length; seqs as usize])
-    }
-
-    /// Prefills in chunks; answers the rows of the last.
-    fn prefill_chunks(&mut self, slot: usize, tokens: &[u32], position: u32) -> Result<u32, EngineError> {
-        let mut position = position;
-        let mut rows = 0;
-        for chunk in tokens.chunks(self.chunk as usize) {
-            rows = chunk.len() as u32;
-            self.runner.prefill(slot, chunk, position, &[rows - 1])?;
-            position += rows;
-        }
-        Ok(rows)
     }
 
     fn begin_decode_at(&mut self, seqs: u32, depth: u32) -> Result<(), EngineError> {

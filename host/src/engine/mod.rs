@@ -16,6 +16,7 @@ mod decode;
 mod runner;
 mod load;
 mod generate;
+mod together;
 mod score;
 mod cost;
 mod noise;
@@ -74,8 +75,7 @@ impl LlmEngine {
         phases.read = started.elapsed();
         let (selected, runner, chunk) = load::load(options, &model, &mut phases, progress)?;
         phases.total = started.elapsed();
-        // Where the waiting thread does the work, a step queued ahead is only one more to throw away.
-        let pipelined = options.pipelined && runner.overlaps();
+        let pipelined = options.pipelined.unwrap_or_else(|| runner.overlaps());
         let backend = selected.backend.clone();
         Ok(LlmEngine { model, backend, runner, chunk, pipelined, phases, noisy: false, cached: Vec::new() })
     }

@@ -23,8 +23,10 @@ pub struct EngineOptions {
     pub chunk: u32,
     /// Most sequences decoded at once; the cache holds `ctx` positions of each.
     pub max_seqs: u32,
-    /// Queue a decode step before the tokens of the one before are looked at. Changes no result.
-    pub pipelined: bool,
+    /// Queue a decode step before the tokens of the one before are looked at. Changes no result. If
+    /// absent, where the device works without the host: elsewhere a step queued ahead gains nothing,
+    /// and one that follows the last token is thrown away.
+    pub pipelined: Option<bool>,
     /// Which backends may serve.
     pub select: SelectOptions,
     /// Fill fresh device memory with NaN, so that a kernel reading what nothing wrote shows.
@@ -39,7 +41,7 @@ impl EngineOptions {
             ctx: None,
             chunk: DEFAULT_CHUNK,
             max_seqs: 1,
-            pipelined: true,
+            pipelined: None,
             select,
             poison: cfg!(debug_assertions),
         }

@@ -2,10 +2,13 @@
 //!
 //! [`reference`] reads the recorded paths, [`place`] finds models and data, [`fidelity`] computes the
 //! distances and states the bounds. [`architectures`] makes random models of every architecture and holds backends
-//! against the plain forward pass of [`forward`].
+//! against the plain forward pass of [`forward`]. [`batched`] holds answers generated together against those generated alone.
 
 pub mod place;
 pub mod reference;
 pub mod fidelity;
 pub mod forward;
+pub mod random_model;
 pub mod architectures;
+pub mod full_size;
+pub mod batched;
