@@ -10,6 +10,7 @@ use cli::failure::{guarded, report};
 fn main() -> ExitCode {
     let outcome = guarded(|| {
         cli::log::start()?;
+        cajeta::fault::name_cut_files()?;
         let Some(flags) = cli::flags()? else { return Ok(()) };
         match flags.verb {
             Verb::Run(flags) => cli::run::run(flags),

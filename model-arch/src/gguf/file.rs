@@ -3,6 +3,7 @@
 use super::cursor::Cursor;
 use super::error::{GgufError, GgufProblem};
 use super::limits;
+use super::mapped;
 use super::metadata::{Metadata, capped, truncated};
 use super::tensor::{TensorInfo, TensorTable};
 use memmap2::{Mmap, MmapMut};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 ///
 /// Metadata and tensor descriptions are copied out when the file is opened; only tensor bytes are
 /// read from the mapping later. If another process cuts the file short meanwhile, reading the lost
-/// part raises SIGBUS, as with any mapped file.
+/// part raises SIGBUS, as with any mapped file; [`mapped::at`] tells a handler whose page it was.
 #[derive(Debug)]
 pub struct GgufFile {
     path: PathBuf,
@@ -55,8 +56,12 @@ impl GgufFile {
         // out and checked once below rather than read twice, so a concurrent writer can change values
         // but cannot break a bound; a concurrent truncation raises SIGBUS instead of misreading.
         let map = unsafe { Mmap::map(&file) }.map_err(|io| error(GgufProblem::Map(io)))?;
-        let contents = Contents::parse(path, &map).map_err(error)?;
-        Ok(GgufFile { path: path.to_path_buf(), map: Arc::new(map), contents })
+        let map = Arc::new(map);
+        // Before anything is read: the file may be cut at any time.
+        mapped::register(&map, path);
+        let contents = Contents::parse(path, &map).map_err(error);
+        let contents = contents.inspect_err(|_| mapped::forget(&map))?;
+        Ok(GgufFile { path: path.to_path_buf(), map, contents })
     }
 
     /// Checks a file that was made or received in memory; `name` stands for its path in errors.
@@ -111,6 +116,12 @@ impl GgufFile {
     /// The whole mapping, to be kept alive by whoever reads the file's pages in place.
     pub fn pages(&self) -> Arc<Mmap> {
         Arc::clone(&self.map)
+    }
+}
+
+impl Drop for GgufFile {
+    fn drop(&mut self) {
+        mapped::forget(&self.map);
     }
 }
 

@@ -11,6 +11,7 @@ mod cursor;
 pub mod value;
 pub mod metadata;
 pub mod tensor;
+pub mod mapped;
 pub mod file;
 pub mod writer;
 

@@ -4,9 +4,9 @@ use super::Finding;
 use super::tree::Tree;
 
 /// The stages of the host in the order in which work passes through them.
-const STAGES: [&str; 12] = [
-    "settings", "device", "record", "route", "filter", "tune", "lower", "kv", "engine", "serve", "profile",
-    "cli",
+const STAGES: [&str; 13] = [
+    "settings", "fault", "device", "record", "route", "filter", "tune", "lower", "kv", "engine", "serve",
+    "profile", "cli",
 ];
 
 const ROOT: &str = "host/src/";
