@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use cajeta::engine::{DEFAULT_CHUNK, Model};
-use cajeta::lower::{Place, Placed, Program, Segment};
+pub(crate) use cajeta::lower::any_layer;
+use cajeta::lower::{Arm, Explained, Place, Placed, Program, Segment};
 use cajeta_abi::{FormatId, Row};
 use cajeta_plugin_host::Device;
 use clap::Args;
@@ -70,8 +71,8 @@ pub(crate) fn run(flags: Flags) -> Outcome {
         segments: Vec::new(),
     };
     for (name, segment, rows) in segments {
-        let program = lowering.program(segment, rows, 1)?;
-        report.segments.push(SegmentFacts::new(name, rows, &lowering, &program));
+        let (program, choices) = (lowering.program(segment, rows, 1)?, lowering.explain(segment, rows, 1)?);
+        report.segments.push(SegmentFacts::new(name, rows, &lowering, &program, &choices));
     }
     if flags.json { output::json(&report) } else { output::text(&report.describe()) }
 }
@@ -133,12 +134,37 @@ struct Launch {
     /// The op and the value it writes.
     what: String,
     row: String,
+    /// Where the choice came from: `declared`, `measured`, `stored` or `overridden`.
+    chosen: &'static str,
     split: u32,
     problem: ProblemFacts,
     /// Format and layout of each weight argument.
     weights: Vec<String>,
     /// Layout of each other argument.
     layouts: Vec<String>,
+    /// Other rows for the same ops, format and regime, in the order they are tried.
+    alternatives: Vec<Alternative>,
+}
+
+/// A row that does not serve.
+#[derive(Serialize, PartialEq, Clone)]
+struct Alternative {
+    row: String,
+    /// Whether it is tried before the row that serves.
+    ahead: bool,
+    /// The clause that refused it; absent when it is admitted and stands behind.
+    clause: Option<&'static str>,
+    /// Its gate.
+    gate: Option<String>,
+    /// Every gate it has, with the value it sees.
+    gates: Vec<Gate>,
+}
+
+#[derive(Serialize, PartialEq, Clone)]
+struct Gate {
+    gate: String,
+    value: String,
+    holds: bool,
 }
 
 #[derive(Serialize, PartialEq, Clone, Copy)]
@@ -151,19 +177,26 @@ struct ProblemFacts {
 }
 
 impl SegmentFacts {
-    fn new(segment: &'static str, rows: u32, lowering: &Lowering<'_>, program: &Program) -> SegmentFacts {
+    fn new(
+        segment: &'static str,
+        rows: u32,
+        lowering: &Lowering<'_>,
+        program: &Program,
+        choices: &[Explained],
+    ) -> SegmentFacts {
+        let launches = program.launches.iter().zip(choices);
         SegmentFacts {
             segment,
             rows,
             context: lowering.ctx,
             arena_bytes: program.arena,
             scratch_bytes: program.scratch,
-            launches: program.launches.iter().map(|placed| launch(lowering, placed)).collect(),
+            launches: launches.map(|(placed, choice)| launch(lowering, placed, choice)).collect(),
         }
     }
 }
 
-fn launch(lowering: &Lowering<'_>, placed: &Placed) -> Launch {
+fn launch(lowering: &Lowering<'_>, placed: &Placed, choice: &Explained) -> Launch {
     let backend = lowering.registry.device().backend();
     let row: &Row = &backend.rows()[placed.row];
     let (mut weights, mut layouts) = (Vec::new(), Vec::new());
@@ -181,6 +214,7 @@ fn launch(lowering: &Lowering<'_>, placed: &Placed) -> Launch {
     Launch {
         what: placed.what.clone(),
         row: row.name.to_string(),
+        chosen: choice.origin.name(),
         split: placed.split,
         problem: ProblemFacts {
             m: problem.m,
@@ -191,6 +225,22 @@ fn launch(lowering: &Lowering<'_>, placed: &Placed) -> Launch {
         },
         weights,
         layouts,
+        alternatives: choice.arms.iter().map(|arm| alternative(backend.rows(), arm)).collect(),
+    }
+}
+
+fn alternative(rows: &[Row], arm: &Arm) -> Alternative {
+    let gates = arm.gates.iter().map(|gate| Gate {
+        gate: gate.gate.clone(),
+        value: gate.value.clone(),
+        holds: gate.holds,
+    });
+    Alternative {
+        row: rows.get(arm.row).map(|row| row.name.to_string()).unwrap_or_default(),
+        ahead: arm.ahead,
+        clause: arm.refusal.as_ref().map(|refusal| refusal.clause.name()),
+        gate: arm.refusal.as_ref().map(|refusal| refusal.gate.clone()),
+        gates: gates.collect(),
     }
 }
 
@@ -202,14 +252,37 @@ impl Report {
             let plural = if *rows == 1 { "" } else { "s" };
             let count = launches.len();
             out.push_str(&format!("\n{name}: {rows} row{plural}, context {context}, {count} launches\n"));
-            out.push_str(&grouped(launches).to_string());
+            let groups = grouped(launches);
+            out.push_str(&table(&groups).to_string());
+            out.push_str(&refused(&groups));
         }
         out
     }
 }
 
-/// Launches that differ by their layer only, as one line with their number.
-fn grouped(launches: &[Launch]) -> Table {
+/// The arms tried before the row that serves, each once, with the gates that refuse and what they saw.
+fn refused(groups: &[(Launch, usize)]) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for (launch, _) in groups {
+        for arm in launch.alternatives.iter().filter(|arm| arm.ahead) {
+            let refusing = arm.gates.iter().filter(|gate| !gate.holds);
+            let refusing: Vec<String> =
+                refusing.map(|gate| format!("{}: {}", gate.gate, gate.value)).collect();
+            let clause = arm.clause.unwrap_or("measured");
+            let gate = arm.gate.as_deref().unwrap_or("another of its family serves");
+            let limits =
+                if refusing.is_empty() { String::new() } else { format!(" ({})", refusing.join(", ")) };
+            let line = format!("  refused {}: {clause}: {gate}{limits}\n", arm.row);
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+    }
+    lines.concat()
+}
+
+/// Launches that differ by their layer only, once with their number.
+fn grouped(launches: &[Launch]) -> Vec<(Launch, usize)> {
     let mut groups: Vec<(Launch, usize)> = Vec::new();
     for launch in launches {
         let launch = Launch { what: any_layer(&launch.what), ..launch.clone() };
@@ -218,20 +291,31 @@ fn grouped(launches: &[Launch]) -> Table {
             None => groups.push((launch, 1)),
         }
     }
-    let mut table = Table::new(&["times", "computes", "row", "weights", "m", "n", "k", "batch", "split"]);
-    for (launch, count) in groups {
-        let Launch { what, row, split, problem, weights, .. } = launch;
-        let [m, n, k, batch] = [problem.m, problem.n, problem.k, problem.batch].map(|size| size.to_string());
-        table.row([count.to_string(), what, row, weights.join(", "), m, n, k, batch, split.to_string()]);
-    }
-    table
+    groups
 }
 
-/// `matmul blk.3.attn_q` as `matmul blk.*.attn_q`.
-pub(crate) fn any_layer(what: &str) -> String {
-    let Some((before, after)) = what.split_once("blk.") else { return what.to_owned() };
-    let rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
-    if rest.len() == after.len() { what.to_owned() } else { format!("{before}blk.*{rest}") }
+fn table(groups: &[(Launch, usize)]) -> Table {
+    let mut table = Table::new(&[
+        "times", "computes", "row", "chosen", "weights", "layouts", "m", "n", "k", "batch", "split",
+    ]);
+    for (launch, count) in groups {
+        let Launch { what, row, chosen, split, problem, weights, layouts, .. } = launch;
+        let [m, n, k, batch] = [problem.m, problem.n, problem.k, problem.batch].map(|size| size.to_string());
+        table.row([
+            count.to_string(),
+            what.clone(),
+            row.clone(),
+            (*chosen).to_owned(),
+            weights.join(", "),
+            layouts.join(" "),
+            m,
+            n,
+            k,
+            batch,
+            split.to_string(),
+        ]);
+    }
+    table
 }
 
 #[cfg(test)]
@@ -239,25 +323,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn layers_fold_into_one_name() {
-        assert_eq!(any_layer("matmul blk.31.attn_q"), "matmul blk.*.attn_q");
-        assert_eq!(any_layer("sample"), "sample");
-        assert_eq!(any_layer("x blk.y"), "x blk.y");
-    }
-
-    #[test]
     fn launches_that_differ_by_layer_only_are_counted() {
         let launch = |layer: u32, n| Launch {
             what: format!("matmul blk.{layer}.q"),
             row: "r".into(),
+            chosen: "declared",
             split: 1,
             problem: ProblemFacts { m: 1, n, k: 2, batch: 0, aux: 0 },
             weights: vec!["Q4_K gguf".into()],
             layouts: Vec::new(),
+            alternatives: vec![Alternative {
+                row: "faster".into(),
+                ahead: true,
+                clause: Some("shape"),
+                gate: Some("M >= 64".into()),
+                gates: vec![Gate { gate: "M >= 64".into(), value: "M=1".into(), holds: false }],
+            }],
         };
-        let table = grouped(&[launch(0, 4), launch(1, 4), launch(2, 8)]).to_string();
+        let groups = grouped(&[launch(0, 4), launch(1, 4), launch(2, 8)]);
+        let table = table(&groups).to_string();
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 3, "{table}");
         assert!(lines[1].starts_with("2 ") && lines[2].starts_with("1 "), "{table}");
+        assert_eq!(refused(&groups), "  refused faster: shape: M >= 64 (M >= 64: M=1)\n");
     }
 }

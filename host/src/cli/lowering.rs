@@ -75,6 +75,17 @@ impl<'a> Lowering<'a> {
         lower::lower(&self.registry, self.plan, segment, &sizes, &|key| self.wanted.contains(key))
     }
 
+    /// How the rows of one segment were chosen, launch by launch.
+    pub(crate) fn explain(
+        &self,
+        segment: Segment,
+        rows: u32,
+        out_rows: u32,
+    ) -> Result<Vec<lower::Explained>, LowerError> {
+        let sizes = self.sizes(rows, out_rows);
+        lower::explain(&self.registry, self.plan, segment, &sizes, &|key| self.wanted.contains(key))
+    }
+
     /// Bytes of device memory: weights that cannot stay in the file's own pages, cache, work space.
     pub(crate) fn bytes(&self) -> Outcome<[u64; 3]> {
         let in_place = self.registry.supports(Capability::IMPORT);

@@ -11,7 +11,7 @@ use super::question::{Packs, Questions};
 use super::residents::WeightKey;
 use super::sequence::{SeqOperand, Sequence};
 use crate::route::rows::{OnDevice, ReadyState, RouteTables, RowCall, format_name, regime_name};
-use crate::route::{NoRoute, Origin, PATTERN, Preference, Registry, Route, RouteRefusal};
+use crate::route::{NoRoute, Origin, PATTERN, Registry, Route, RouteRefusal};
 
 /// A row chosen for a run of ops.
 #[derive(Clone, Debug)]
@@ -37,9 +37,6 @@ pub(super) enum Edges {
     Exact,
 }
 
-/// What measurement has to say about rows of a plugin.
-pub type RowPreference<'a> = dyn for<'c> Preference<RowCall<'c>> + 'a;
-
 /// What a cover is chosen for.
 pub(super) struct Cover<'a> {
     /// The device's rows.
@@ -56,8 +53,6 @@ pub(super) struct Cover<'a> {
     pub resident: &'a dyn Fn(&WeightKey) -> bool,
     /// How inputs are held.
     pub edges: Edges,
-    /// Measured answers.
-    pub preference: &'a RowPreference<'a>,
 }
 
 impl Cover<'_> {
@@ -73,7 +68,7 @@ impl Cover<'_> {
         while let Some(op) = self.sequence.ops.get(start) {
             let call = RowCall { query: questions.at(start), ready: &ready };
             let table = self.tables.table(op.op);
-            let picked = table.pick(&call, &device, self.preference).and_then(|picked| {
+            let picked = table.pick(&call, &device, self.registry.preference()).and_then(|picked| {
                 let (row, len) = (picked.route.dispatch(&call), picked.route.covers());
                 let ops = self.sequence.ops.get(start..start + len)?;
                 let args = bind(picked.route.row(), ops)?;
@@ -100,7 +95,9 @@ impl Cover<'_> {
         let op = &self.sequence.ops[start];
         let (device, table) = (OnDevice(self.registry), self.tables.table(op.op));
         let refusals = table.routes().iter().filter_map(|route| {
-            table.refusal(route, call, &device, self.preference).filter(|refusal| refusal.gate != PATTERN)
+            table
+                .refusal(route, call, &device, self.registry.preference())
+                .filter(|refusal| refusal.gate != PATTERN)
         });
         let mut refusals: Vec<RouteRefusal> = refusals.collect();
         refusals.sort_by_key(|refusal| std::cmp::Reverse(refusal.clause));

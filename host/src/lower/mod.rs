@@ -12,6 +12,9 @@ mod cover;
 mod packs;
 mod arena;
 mod program;
+mod explain;
+mod announce;
+mod batch;
 
 use std::collections::BTreeSet;
 
@@ -20,9 +23,10 @@ use cajeta_model_arch::plan::Plan;
 use thiserror::Error;
 
 use crate::route::rows::RouteTables;
-use crate::route::{Declared, NoRoute, Registry};
+use crate::route::{NoRoute, Registry};
+pub use batch::{Unbatched, batch_refusal};
 use cover::{Choice, Cover, Edges};
-pub use cover::RowPreference;
+pub use explain::{Arm, Explained, any_layer, explain};
 pub use program::{Place, Placed, Program};
 pub use residents::{
     WeightKey, bytes as weight_bytes, relayout_problem, relayout_row, shapes as weight_shapes,
@@ -85,6 +89,7 @@ pub fn lower(
     resident: &dyn Fn(&WeightKey) -> bool,
 ) -> Result<Program, LowerError> {
     let (sequence, choices) = cover(registry, plan, segment, sizes, resident)?;
+    announce::announce(registry, plan, segment, sizes, resident);
     program::assemble(registry, plan, &sequence, sizes, &choices)
 }
 
@@ -101,8 +106,7 @@ fn cover(
     let regime = regime(segment, sizes);
     let tables = RouteTables::of(registry);
     let of = |sequence: &Sequence, edges| {
-        let (tables, preference) = (&tables, &Declared);
-        Cover { registry, tables, plan, sequence, regime, resident, edges, preference }.choose()
+        Cover { registry, tables: &tables, plan, sequence, regime, resident, edges }.choose()
     };
     let packed = packs::insert_packs(registry, &plain, &of(&plain, Edges::Packable)?);
     let exact = of(&packed, Edges::Exact)?;

@@ -2,6 +2,9 @@
 
 use cajeta_abi::{Capability, Geometry, Layout, LayoutId, Problem, Row, Shape};
 
+use super::preference::Declared;
+use super::rows::RowPreference;
+
 /// The kernel registry of an opened device. Implemented by the device face and by tests.
 pub trait Registry {
     /// The backend's rows; a launch names one by its index.
@@ -17,6 +20,11 @@ pub trait Registry {
     fn unusable(&self, row: &str) -> Option<&str> {
         let _ = row;
         None
+    }
+
+    /// What was measured about the rows on the device; the declared order where nothing was.
+    fn preference(&self) -> &RowPreference<'_> {
+        &Declared
     }
 
     /// The launch shape of a row with a launch's scalars, or the backend's sentence why there is none.

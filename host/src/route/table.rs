@@ -148,6 +148,17 @@ impl<R: Route> RouteTable<R> {
         self.furthest(&Ask::Picked(call, device, preference))
     }
 
+    /// The clause that stops one row at a call; nothing when it is admitted. Allocates nothing.
+    pub fn clause(
+        &self,
+        route: &R,
+        call: &R::Call,
+        device: &dyn Capabilities,
+        preference: &dyn Preference<R::Call>,
+    ) -> Option<Clause> {
+        clause_of(route, &Ask::Picked(call, device, preference)).map(|stop| stop.clause)
+    }
+
     /// Why one row does not serve a call; nothing when it is admitted.
     pub fn refusal(
         &self,

@@ -9,6 +9,7 @@ use cajeta_catalog::op::Op;
 use cajeta_model_arch::plan::TensorId;
 
 use super::names::{attribute_names, format_name, regime_name};
+use crate::route::preference::Preference;
 use crate::route::query::{RouteCall, RouteQuery};
 
 /// One op of the run a row would serve.
@@ -159,12 +160,20 @@ pub trait ReadyState {
         true
     }
 
+    /// Whether projections of several rows are routed at all.
+    fn routing(&self) -> bool {
+        true
+    }
+
     /// Whether somebody forced another row than this one.
     fn overridden(&self, row: &str) -> bool {
         let _ = row;
         false
     }
 }
+
+/// What measurement has to say about rows of a plugin.
+pub type RowPreference<'a> = dyn for<'c> Preference<RowCall<'c>> + 'a;
 
 /// A question about to be launched.
 #[derive(Clone, Copy)]
