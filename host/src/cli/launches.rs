@@ -4,10 +4,10 @@ use std::fmt;
 use std::time::Duration;
 
 use cajeta::engine::LaunchTime;
+use cajeta::lower::any_layer;
 use cajeta_abi::Row;
 use serde::Serialize;
 
-use super::kernels::any_layer;
 use super::table::Table;
 
 /// The launches of one list, those that differ by their layer only taken together; longest first.
