@@ -43,7 +43,7 @@ pub(crate) fn generate(
             let piece = decoder.push(&tokenizer, id);
             text.push_str(&piece);
             if show && !piece.is_empty() {
-                shown = output::text(&piece);
+                shown = output::piece(&piece);
             }
         }
         if shown.is_err() || answering.is_stopped() {
@@ -54,12 +54,21 @@ pub(crate) fn generate(
     });
     drop(answering);
     shown?;
-    let generation = generation?;
+    let generation = match generation {
+        Ok(generation) => generation,
+        Err(error) => {
+            // The sentence about it must not stand behind half an answer.
+            if show && !text.is_empty() && !text.ends_with('\n') {
+                output::text("\n")?;
+            }
+            return Err(error.into());
+        }
+    };
     let rest = decoder.flush();
     text.push_str(&rest);
     if show {
         // What comes next, be it a prompt or a message, starts on its own line.
-        output::text(&format!("{rest}\n"))?;
+        output::piece(&format!("{rest}\n"))?;
     }
     Ok(Answer { generation, text })
 }

@@ -14,6 +14,9 @@ pub(crate) const HELP: Styles = Styles::styled()
 /// The word a failure begins with.
 pub(crate) const FAILURE: Style = AnsiColor::Red.on_default().bold();
 
+/// What asks for words.
+pub(crate) const PROMPT: Style = AnsiColor::Green.on_default().bold();
+
 /// Whether standard output may be coloured.
 pub(crate) fn on_stdout() -> bool {
     stdout().is_terminal() && wanted(|name| std::env::var(name).ok())

@@ -49,6 +49,6 @@ pub(crate) fn run(flags: Flags) -> Outcome {
         return output::json(&Report { text });
     }
     // Exactly the text, for programs; people get their prompt on a line of its own.
-    output::text(&text)?;
+    output::piece(&text)?;
     if output::to_terminal() { output::text("\n") } else { Ok(()) }
 }

@@ -1,5 +1,6 @@
 //! Where words go: results to standard output, everything about them to standard error.
 
+use std::borrow::Cow;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use serde::Serialize;
@@ -29,14 +30,37 @@ pub(crate) fn note(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
+/// Writes a part of an answer to standard output, at once: as it is to a file or a program, and to a
+/// terminal without the characters that would steer it.
+pub(crate) fn piece(piece: &str) -> Outcome {
+    if to_terminal() { text(&visible(piece)) } else { text(piece) }
+}
+
 /// Whether standard output is a terminal.
 pub(crate) fn to_terminal() -> bool {
     io::stdout().is_terminal()
+}
+
+/// Text whose control characters, lines and tabs apart, are replaced: models and files can say anything.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    let steers = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if text.contains(steers) { Cow::Owned(text.replace(steers, "\u{fffd}")) } else { Cow::Borrowed(text) }
 }
 
 fn closed(error: io::Error) -> Failure {
     match error.kind() {
         ErrorKind::BrokenPipe => Failure::OutputClosed,
         _ => Failure::work(format!("cannot write to standard output: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_cannot_steer_a_terminal() {
+        assert_eq!(visible("a\n\tb é"), "a\n\tb é");
+        assert_eq!(visible("a\u{1b}[2J\u{9b}b\r"), "a\u{fffd}[2J\u{fffd}b\u{fffd}");
     }
 }

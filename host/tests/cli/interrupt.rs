@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 
-use crate::program::{model, with_plugins};
+use crate::program::{finish, model, on_reference, with_plugins};
 
 fn interrupt(child: &Child) {
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
@@ -34,4 +34,13 @@ fn the_first_stops_the_answer_and_keeps_what_there_is() {
     assert_eq!(rest.last(), Some(&b'\n'));
     let err = String::from_utf8_lossy(&output.stderr);
     assert!(err.contains("decode") && !err.contains("cajeta:"), "{err}");
+}
+
+#[test]
+fn what_went_wrong_does_not_stand_behind_half_an_answer() {
+    let model = model();
+    let args = ["run", &model, "-p", "Once", "--raw", "--temp", "0"];
+    let run = finish(on_reference(&args, &[("CAJETA_REFERENCE_LOSE_AFTER", "8")]));
+    assert!(run.out.starts_with(" upon a time,") && run.out.ends_with('\n'), "{run:?}");
+    run.failure(1, &["device lost", "reference"]);
 }

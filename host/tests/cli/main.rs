@@ -13,6 +13,7 @@ mod selection;
 mod run;
 mod interrupt;
 mod chat;
+mod talk;
 mod score;
 mod bench;
 mod synth;

@@ -67,6 +67,15 @@ pub(crate) fn with_plugins(args: &[&str]) -> Command {
     command
 }
 
+/// The program on the reference backend's device, which can be told to misbehave.
+pub(crate) fn on_reference(args: &[&str], variables: &[(&str, &str)]) -> Command {
+    let library = plugins().join("libcajeta_backend_reference.so");
+    assert!(library.exists(), "no {}: run `cargo build -p cajeta-backend-reference`", library.display());
+    let mut command = with_plugins(args);
+    command.env("CAJETA_XPU_BACKEND", "reference").envs(variables.iter().copied());
+    command
+}
+
 /// Runs to the end.
 pub(crate) fn finish(mut command: Command) -> Run {
     Run::of(command.output().expect("the program starts"))

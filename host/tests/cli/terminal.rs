@@ -82,8 +82,11 @@ impl Terminal {
                 self.read += end;
                 return seen;
             }
-            let waits = !shown.1 && started.elapsed() < LIMIT;
-            assert!(waits, "{text:?} was not shown; this was: {:?}", String::from_utf8_lossy(&shown.0));
+            if shown.1 || started.elapsed() > LIMIT {
+                let all = String::from_utf8_lossy(&shown.0).into_owned();
+                drop(shown);
+                panic!("{text:?} was not shown; this was: {all:?}");
+            }
             shown = self.screen.changed.wait_timeout(shown, Duration::from_millis(200)).expect("shown").0;
         }
     }
@@ -101,8 +104,8 @@ impl Terminal {
                 return (status.code(), String::from_utf8_lossy(&shown.0).into_owned());
             }
             if started.elapsed() > LIMIT {
-                drop(self.child.kill());
-                panic!("the program does not end: {:?}", self.screen.shown.lock().expect("shown").0);
+                let shown = self.screen.shown.lock().expect("shown").0.clone();
+                panic!("the program does not end; this was shown: {:?}", String::from_utf8_lossy(&shown));
             }
             std::thread::sleep(Duration::from_millis(5));
         }
