@@ -252,18 +252,17 @@ impl Report {
             let plural = if *rows == 1 { "" } else { "s" };
             let count = launches.len();
             out.push_str(&format!("\n{name}: {rows} row{plural}, context {context}, {count} launches\n"));
-            let groups = grouped(launches);
-            out.push_str(&table(&groups).to_string());
-            out.push_str(&refused(&groups));
+            out.push_str(&table(launches).to_string());
+            out.push_str(&refused(launches));
         }
         out
     }
 }
 
 /// The arms tried before the row that serves, each once, with the gates that refuse and what they saw.
-fn refused(groups: &[(Launch, usize)]) -> String {
+fn refused(launches: &[Launch]) -> String {
     let mut lines: Vec<String> = Vec::new();
-    for (launch, _) in groups {
+    for launch in launches {
         for arm in launch.alternatives.iter().filter(|arm| arm.ahead) {
             let refusing = arm.gates.iter().filter(|gate| !gate.holds);
             let refusing: Vec<String> =
@@ -285,7 +284,7 @@ fn refused(groups: &[(Launch, usize)]) -> String {
 fn grouped(launches: &[Launch]) -> Vec<(Launch, usize)> {
     let mut groups: Vec<(Launch, usize)> = Vec::new();
     for launch in launches {
-        let launch = Launch { what: any_layer(&launch.what), ..launch.clone() };
+        let launch = Launch { what: any_layer(&launch.what), alternatives: Vec::new(), ..launch.clone() };
         match groups.iter_mut().find(|(known, _)| *known == launch) {
             Some((_, count)) => *count += 1,
             None => groups.push((launch, 1)),
@@ -294,18 +293,18 @@ fn grouped(launches: &[Launch]) -> Vec<(Launch, usize)> {
     groups
 }
 
-fn table(groups: &[(Launch, usize)]) -> Table {
+fn table(launches: &[Launch]) -> Table {
     let mut table = Table::new(&[
         "times", "computes", "row", "chosen", "weights", "layouts", "m", "n", "k", "batch", "split",
     ]);
-    for (launch, count) in groups {
+    for (launch, count) in grouped(launches) {
         let Launch { what, row, chosen, split, problem, weights, layouts, .. } = launch;
         let [m, n, k, batch] = [problem.m, problem.n, problem.k, problem.batch].map(|size| size.to_string());
         table.row([
             count.to_string(),
-            what.clone(),
-            row.clone(),
-            (*chosen).to_owned(),
+            what,
+            row,
+            chosen.to_owned(),
             weights.join(", "),
             layouts.join(" "),
             m,
@@ -340,11 +339,11 @@ mod tests {
                 gates: vec![Gate { gate: "M >= 64".into(), value: "M=1".into(), holds: false }],
             }],
         };
-        let groups = grouped(&[launch(0, 4), launch(1, 4), launch(2, 8)]);
-        let table = table(&groups).to_string();
+        let launches = [launch(0, 4), launch(1, 4), launch(2, 8)];
+        let table = table(&launches).to_string();
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines.len(), 3, "{table}");
         assert!(lines[1].starts_with("2 ") && lines[2].starts_with("1 "), "{table}");
-        assert_eq!(refused(&groups), "  refused faster: shape: M >= 64 (M >= 64: M=1)\n");
+        assert_eq!(refused(&launches), "  refused faster: shape: M >= 64 (M >= 64: M=1)\n");
     }
 }

@@ -12,7 +12,7 @@ pub const PATTERN: &str = "pattern";
 pub enum Clause {
     /// The table has no rows.
     Empty,
-    /// It serves another format, or other ops.
+    /// It serves another format, or other ops and attributes.
     Format,
     /// It serves another regime.
     Regime,
@@ -92,8 +92,8 @@ fn declared<'a, R: Route>(route: &'a R, query: &QueryOf<R>) -> Option<Stop<'a>> 
     if route.format() != query.format() {
         return stop(Clause::Format, "format");
     }
-    if !route.answers(query) {
-        return stop(Clause::Format, PATTERN);
+    if let Some(gate) = route.format_refusal(query) {
+        return stop(Clause::Format, gate);
     }
     if route.regime() != query.regime_of(route.covers()) {
         return stop(Clause::Regime, "regime");

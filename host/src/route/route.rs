@@ -41,10 +41,11 @@ pub trait Route {
         1
     }
 
-    /// Whether it is about the question at all: a fusion is not where other ops follow.
-    fn answers(&self, query: &QueryOf<Self>) -> bool {
+    /// Whatever else tells one format from another, asked once [`Route::format`] is the query's: other
+    /// ops than a fusion's, the format of a further weight. Nothing when the question is the row's.
+    fn format_refusal(&self, query: &QueryOf<Self>) -> Option<&str> {
         let _ = query;
-        true
+        None
     }
 
     /// The static half: nothing when the declared facts suit it, else its gate. Reads the query and the
@@ -88,8 +89,8 @@ impl<R: Route + ?Sized> Route for Box<R> {
     fn covers(&self) -> usize {
         (**self).covers()
     }
-    fn answers(&self, query: &QueryOf<Self>) -> bool {
-        (**self).answers(query)
+    fn format_refusal(&self, query: &QueryOf<Self>) -> Option<&str> {
+        (**self).format_refusal(query)
     }
     fn shape_refusal(&self, query: &QueryOf<Self>) -> Option<&str> {
         (**self).shape_refusal(query)

@@ -252,7 +252,7 @@ fn other_formats_attributes_and_layouts_are_refused_by_name() {
     assert_eq!(why(q6), "q4kTcTile128: format: serves Q4_K");
     let mut biased = step(1, 4096, true);
     biased.attrs = attr::BIAS;
-    assert_eq!(why(biased), "q4kQ8WaveMatVec: shape: bias");
+    assert_eq!(why(biased), "q4kTcTile128: format: bias");
     let mut strange = step(1, 4096, true);
     strange.operands[0] =
         QueryOperand::Value { value: 0, layout: LayoutId(300), packable: [].into(), uses: 1 };

@@ -1,12 +1,13 @@
 //! A row of a plugin as a route.
 
-use cajeta_abi::{Access, DtypeId, FormatId, Layout, LayoutId, Need, ReadyKind, Regime, Row};
+use cajeta_abi::{Access, ArgSpec, DtypeId, FormatId, Layout, LayoutId, Need, ReadyKind, Regime, Row};
 use cajeta_catalog::op::{Op, attr};
 use cajeta_catalog::quant::Format;
 
-use super::names::{attribute_names, format_name};
+use super::names::format_name;
 use super::query::{QueryOperand, QueryStep, RowCall, RowQuery, format_operand};
 use super::{gates, pattern};
+use crate::route::clause::PATTERN;
 use crate::route::route::{GateValue, Route};
 
 /// Gates of a row's arguments, by number. Made of the text of the program, so that a refusal while
@@ -46,11 +47,7 @@ impl<'r> RowRoute<'r> {
         let known = wires().filter_map(|wire| wire.as_arg()).all(|arg| (arg as usize) < row.args.len());
         let weight = format_operand(op).and_then(|at| first.operands.get(at)?.as_arg());
         let spec = weight.and_then(|arg| row.args.get(arg as usize));
-        let format = spec.map_or(FormatId::NONE, |spec| {
-            // Plain f32 is the same bytes as the file's F32.
-            let plain = spec.layout == LayoutId::PLAIN && spec.dtype == DtypeId::F32;
-            if spec.format == FormatId::NONE && plain { F32 } else { spec.format }
-        });
+        let format = spec.map_or(FormatId::NONE, read_as);
         (wired && known).then_some((op, RowRoute { index, row, layouts, format }))
     }
 
@@ -64,19 +61,22 @@ impl<'r> RowRoute<'r> {
         self.row
     }
 
+    /// The first attribute that an op has and the row has not, or that they disagree on.
     fn attribute_refusal(&self, steps: &[QueryStep]) -> Option<&'static str> {
-        let odd = self.odd_attributes(steps);
+        let pairs = self.row.steps.iter().zip(steps);
+        let (step, asked) = pairs.into_iter().find(|(step, asked)| !attr::admits(step.attrs, asked.attrs))?;
+        let odd = (asked.attrs & !step.attrs) | ((asked.attrs ^ step.attrs) & attr::EXACT);
         let first = attr::NAMES.iter().find(|(bit, _)| odd & bit != 0).map(|(_, name)| *name);
-        (odd != 0).then(|| first.unwrap_or("attribute"))
+        Some(first.unwrap_or("attribute"))
     }
 
-    /// Attributes that an op has and the row has not, and those both must agree on.
-    fn odd_attributes(&self, steps: &[QueryStep]) -> u64 {
-        let pairs = self.row.steps.iter().zip(steps);
-        pairs
-            .filter(|(step, asked)| !attr::admits(step.attrs, asked.attrs))
-            .map(|(step, asked)| (asked.attrs & !step.attrs) | ((asked.attrs ^ step.attrs) & attr::EXACT))
-            .fold(0, |all, odd| all | odd)
+    /// The first argument whose weight the row does not read as the file stores it.
+    fn weight_refusal(&self, steps: &[QueryStep]) -> Option<&'static str> {
+        pattern::met(self.row, steps).find_map(|(wire, operand, _)| {
+            let QueryOperand::Weight { format, .. } = operand else { return None };
+            let arg = wire.as_arg()? as usize;
+            (read_as(self.row.args.get(arg)?) != *format).then(|| numbered(&FORMAT_OF, arg))
+        })
     }
 
     fn argument_refusal(&self, steps: &[QueryStep]) -> Option<&'static str> {
@@ -84,13 +84,7 @@ impl<'r> RowRoute<'r> {
             let Some(arg) = wire.as_arg().map(|arg| arg as usize) else { continue };
             let Some(spec) = self.row.args.get(arg) else { continue };
             match operand {
-                QueryOperand::Weight { format, .. } => {
-                    let plain_f32 = spec.format == FormatId::NONE
-                        && spec.dtype == DtypeId::F32
-                        && spec.layout == LayoutId::PLAIN;
-                    if spec.format != *format && !(plain_f32 && *format == F32) {
-                        return Some(numbered(&FORMAT_OF, arg));
-                    }
+                QueryOperand::Weight { .. } => {
                     if let Some(own) = spec.layout.0.checked_sub(LayoutId::OWN.0) {
                         let sources = self.layouts.get(own as usize).map(|layout| layout.sources as usize);
                         if sources != Some(pattern::tensors(self.row, steps, arg).1) {
@@ -139,7 +133,11 @@ impl<'r> RowRoute<'r> {
     }
 }
 
-const F32: FormatId = FormatId(Format::F32.id());
+/// The format an argument reads a weight in. Plain f32 is the same bytes as the file's F32.
+fn read_as(spec: &ArgSpec) -> FormatId {
+    let plain_f32 = spec.layout == LayoutId::PLAIN && spec.dtype == DtypeId::F32;
+    if spec.format == FormatId::NONE && plain_f32 { FormatId(Format::F32.id()) } else { spec.format }
+}
 
 impl<'r> Route for RowRoute<'r> {
     type Call = RowCall<'r>;
@@ -172,13 +170,17 @@ impl<'r> Route for RowRoute<'r> {
         self.row.steps.len()
     }
 
-    fn answers(&self, query: &RowQuery<'r>) -> bool {
-        pattern::fits(self.row, query.steps())
+    fn format_refusal(&self, query: &RowQuery<'r>) -> Option<&str> {
+        let steps = query.steps();
+        if !pattern::fits(self.row, steps) {
+            return Some(PATTERN);
+        }
+        self.attribute_refusal(steps).or_else(|| self.weight_refusal(steps))
     }
 
     fn shape_refusal(&self, query: &RowQuery<'r>) -> Option<&str> {
         let steps = query.steps();
-        self.attribute_refusal(steps).or_else(|| self.argument_refusal(steps)).or_else(|| {
+        self.argument_refusal(steps).or_else(|| {
             let refuses =
                 |gate: &&cajeta_abi::ShapeGate| !gates::holds(gate, gates::value(gate, self.row, steps));
             self.row.shape_gates.as_slice().iter().find(refuses).map(|gate| gate.name.as_str())
@@ -203,9 +205,6 @@ impl<'r> Route for RowRoute<'r> {
         let mut say = |gate: &str, value: String, holds| {
             values.push(GateValue { gate: gate.to_owned(), value, holds });
         };
-        if let Some(gate) = self.attribute_refusal(steps) {
-            say(gate, attribute_names(self.odd_attributes(steps)), false);
-        }
         if let Some(gate) = self.argument_refusal(steps) {
             say(gate, self.argument_found(steps, gate), false);
         }
@@ -234,7 +233,7 @@ impl RowRoute<'_> {
             let mut met = pattern::met(self.row, steps);
             met.find(|(wire, ..)| wire.as_arg() == u32::try_from(arg).ok()).map(|(_, operand, _)| operand)
         };
-        let found = argument(&FORMAT_OF).or(argument(&LAYOUT_OF)).or(argument(&SOURCES_OF));
+        let found = argument(&LAYOUT_OF).or(argument(&SOURCES_OF));
         match found.and_then(operand) {
             Some(QueryOperand::Weight { format, .. }) => format_name(*format),
             Some(QueryOperand::Value { layout, .. }) => format!("layout {}", layout.0),
