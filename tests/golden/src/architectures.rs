@@ -1,14 +1,11 @@
 //! Random models of every architecture, each with what only it has, against the forward pass of [`crate::forward`].
 
-use cajeta::engine::LlmEngine;
 use cajeta_model_arch::config::RopeScaling;
 use cajeta_model_arch::config::rope::Yarn;
-use cajeta_model_arch::gguf::GgufFile;
 use cajeta_model_arch::quant::Format;
-use cajeta_model_arch::synth::{self, Recipe, RopeFactors, Shape, SynthOptions};
+use cajeta_model_arch::synth::{Recipe, RopeFactors, Shape};
 
-use crate::forward::Forward;
-use crate::place;
+use crate::random_model::{Apart, RandomModel};
 
 /// Tokens of a text: several windows and several blocks of the cache.
 const TOKENS: usize = 70;
@@ -69,42 +66,19 @@ pub fn hold(backend: &str) {
     }
 }
 
-/// Writes a random model and holds a backend, many rows at once and single ones, against [`Forward`].
+/// Writes a random model and holds a backend, many rows at once and single ones, against its exact logits.
 fn hold_case(name: &str, backend: &str, case: Case) {
     let Case { architecture, shape, ctx } = case;
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("model.gguf");
-    let recipe = Recipe::Uniform(Format::F32);
-    let options = SynthOptions {
-        architecture: architecture.into(),
-        shape: shape.clone(),
-        recipe,
-        seed: 7,
-        context: None,
-        threads: None,
-    };
-    synth::write(&options, &path, &mut |_, _| {}).expect("written");
-    let file = GgufFile::open(&path).expect("opens");
+    let model = RandomModel::write(architecture, &shape, Recipe::Uniform(Format::F32));
     let ids: Vec<u32> = (0..TOKENS as u32).map(|i| (i * i * 31 + 17 * i + 5) % (shape.n_vocab - 8)).collect();
-    let exact = Forward { file: &file, architecture, shape: &shape, ctx }.logits(&ids);
-    let mut options = place::options(&path, backend);
-    options.ctx = Some(ctx);
-    let mut engine = LlmEngine::load(&options, &mut |_, _| {}).expect("loads");
+    let exact = model.exact(ctx, &ids, &(0..TOKENS).collect::<Vec<_>>());
+    let mut engine = model.engine(backend, ctx);
     for rows in [TOKENS, 1] {
-        let (mut worst, mut sum, mut seen) = (0f64, 0f64, 0usize);
-        let mut visit = |position: usize, logits: &[f32]| {
-            for (got, exact) in logits.iter().zip(&exact[position]) {
-                let off = (f64::from(*got) - exact).abs();
-                worst = worst.max(if off.is_nan() { f64::INFINITY } else { off });
-                sum += off;
-                seen += 1;
-            }
-        };
-        engine.visit_logits(&ids, rows, &mut visit).expect("scores");
-        let mean = sum / seen.max(1) as f64;
-        println!("{name} on {backend}, {rows} rows: mean {mean:.6}, worst {worst:.5}");
-        assert_eq!(seen, TOKENS * shape.n_vocab as usize, "every position is seen");
+        let mut apart = Apart::default();
+        let visit = &mut |position: usize, logits: &[f32]| apart.add(logits, &exact[position]);
+        engine.visit_logits(&ids, rows, visit).expect("scores");
+        assert_eq!(apart.seen, TOKENS * shape.n_vocab as usize, "every position is seen");
         // Keys and values are kept as f16; logits spread by 3.
-        assert!(mean < 2e-3 && worst < 0.03, "{name} on {backend}, {rows} rows: {mean} {worst}");
+        apart.check(&format!("{name} on {backend}, {rows} rows"), 2e-3, 0.03);
     }
 }

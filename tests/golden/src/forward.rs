@@ -30,14 +30,23 @@ impl Forward<'_> {
         values.into_iter().map(f64::from).collect()
     }
 
-    /// `weight x (+ bias)`, of the rows `first ..` of a tensor.
-    fn project(&self, name: &str, first: usize, rows: usize, x: &[f64]) -> Vec<f64> {
-        let weight = self.tensor(&format!("{name}.weight"));
-        let rows = weight.chunks(x.len()).skip(first).take(rows);
-        let mut out: Vec<f64> = rows.map(|row| row.iter().zip(x).map(|(w, x)| w * x).sum()).collect();
+    /// `weight x (+ bias)` of every `x`, of the rows `first ..` of a tensor. One row is decoded at a time.
+    fn project(&self, name: &str, first: usize, rows: usize, xs: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        let weight = format!("{name}.weight");
+        let tensor = self.file.tensor(&weight).unwrap_or_else(|| panic!("no tensor {weight}"));
+        let width = tensor.dims[0] as usize;
+        let bytes = self.file.data(tensor);
+        let row_bytes = tensor.format.row_bytes(width as u64).expect("whole blocks") as usize;
+        let mut row = vec![0f32; width];
+        let mut out = vec![Vec::with_capacity(rows); xs.len()];
+        for bytes in bytes.chunks(row_bytes).skip(first).take(rows) {
+            decode_row(tensor.format, bytes, &mut row).expect("decodes");
+            out.iter_mut().zip(xs).for_each(|(out, x)| out.push(dot(&row, x)));
+        }
         let bias = format!("{name}.bias");
         if self.has(&bias) {
-            out.iter_mut().zip(self.tensor(&bias)).for_each(|(out, bias)| *out += bias);
+            let bias = self.tensor(&bias);
+            out.iter_mut().for_each(|out| out.iter_mut().zip(&bias).for_each(|(out, bias)| *out += bias));
         }
         out
     }
@@ -55,6 +64,10 @@ impl Forward<'_> {
             part.iter().zip(&weight).map(move |(x, w)| x * scale * w).collect::<Vec<_>>()
         });
         normed.collect()
+    }
+
+    fn norms(&self, name: &str, xs: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        xs.iter().map(|x| self.norm(name, x)).collect()
     }
 
     fn gemma(&self) -> bool {
@@ -130,8 +143,7 @@ impl Forward<'_> {
             let scores: Vec<f64> = keys[first..]
                 .iter()
                 .map(|key| {
-                    let score = key[part.clone()].iter().zip(q).map(|(k, q)| k * q).sum::<f64>()
-                        / (dim as f64).sqrt();
+                    let score = dot(&key[part.clone()], q) / (dim as f64).sqrt();
                     if self.architecture == "gemma2" { 50.0 * (score / 50.0).tanh() } else { score }
                 })
                 .collect();
@@ -152,61 +164,71 @@ impl Forward<'_> {
     /// # Panics
     /// When a tensor is missing.
     pub fn logits(&self, ids: &[u32]) -> Vec<Vec<f64>> {
-        let Shape { n_embd, n_ff, n_head, n_head_kv, head_dim, .. } = *self.shape;
-        let [n_q, n_kv, n_ff] = [n_head * head_dim, n_head_kv * head_dim, n_ff].map(|n| n as usize);
-        let n_embd = n_embd as usize;
+        self.logits_at(ids, &(0..ids.len()).collect::<Vec<_>>())
+    }
+
+    /// Logits after the tokens at these positions; the last layer computes for no others more than what
+    /// attention reads of them.
+    ///
+    /// # Panics
+    /// When a tensor is missing, or a position past the tokens.
+    pub fn logits_at(&self, ids: &[u32], positions: &[usize]) -> Vec<Vec<f64>> {
+        let Shape { n_layer, n_embd, n_vocab, .. } = *self.shape;
         let table = self.tensor("token_embd.weight");
+        let n_embd = n_embd as usize;
         let scale = if self.gemma() { (n_embd as f64).sqrt() } else { 1.0 };
         let row = |id: &u32| table[*id as usize * n_embd..][..n_embd].iter().map(|x| x * scale).collect();
         let mut rows: Vec<Vec<f64>> = ids.iter().map(row).collect();
-        let add = |x: &mut Vec<f64>, y: Vec<f64>| x.iter_mut().zip(y).for_each(|(x, y)| *x += y);
-        for layer in 0..self.shape.n_layer {
-            let name = |part: &str| format!("blk.{layer}.{part}");
-            let fused = self.architecture == "phi3";
-            let (mut keys, mut values) = (Vec::new(), Vec::new());
-            for (position, hidden) in rows.iter_mut().enumerate() {
-                let x = self.norm(&name("attn_norm"), hidden);
-                let part = |part: &str, first: usize, rows: usize| match fused {
-                    true => self.project(&name("attn_qkv"), first, rows, &x),
-                    false => self.project(&name(part), 0, rows, &x),
-                };
-                let mut q = self.norm(&name("attn_q_norm"), &part("attn_q", 0, n_q));
-                let mut k = self.norm(&name("attn_k_norm"), &part("attn_k", n_q, n_kv));
-                self.rotate(layer, position, &mut q);
-                self.rotate(layer, position, &mut k);
-                keys.push(k);
-                values.push(part("attn_v", n_q + n_kv, n_kv));
-                let mixed = self.attend(layer, &q, &keys, &values);
-                let out = self.project(&name("attn_output"), 0, n_embd, &mixed);
-                add(hidden, self.norm(&name("post_attention_norm"), &out));
-
-                let x = self.norm(&name("ffn_norm"), hidden);
-                let (gate, up) = match fused {
-                    true => {
-                        let mut both = self.project(&name("ffn_up"), 0, 2 * n_ff, &x);
-                        let up = both.split_off(n_ff);
-                        (both, up)
-                    }
-                    false => (
-                        self.project(&name("ffn_gate"), 0, n_ff, &x),
-                        self.project(&name("ffn_up"), 0, n_ff, &x),
-                    ),
-                };
-                let gated: Vec<f64> =
-                    gate.iter().zip(up).map(|(gate, up)| self.activate(*gate) * up).collect();
-                let out = self.project(&name("ffn_down"), 0, n_embd, &gated);
-                add(hidden, self.norm(&name("post_ffw_norm"), &out));
-            }
+        let all: Vec<usize> = (0..ids.len()).collect();
+        for layer in 0..n_layer {
+            rows = self.layer(layer, rows, if layer + 1 == n_layer { positions } else { &all });
         }
         let head = if self.has("output.weight") { "output" } else { "token_embd" };
-        let n_vocab = self.shape.n_vocab as usize;
-        rows.iter()
-            .map(|hidden| {
-                let logits = self.project(head, 0, n_vocab, &self.norm("output_norm", hidden));
-                let cap = |x: f64| if self.architecture == "gemma2" { 30.0 * (x / 30.0).tanh() } else { x };
-                logits.into_iter().map(cap).collect()
-            })
-            .collect()
+        let mut logits = self.project(head, 0, n_vocab as usize, &self.norms("output_norm", &rows));
+        if self.architecture == "gemma2" {
+            logits.iter_mut().flatten().for_each(|x| *x = 30.0 * (*x / 30.0).tanh());
+        }
+        logits
+    }
+
+    /// One layer: from the rows of all positions, the rows of those that are wanted.
+    fn layer(&self, layer: u32, rows: Vec<Vec<f64>>, wanted: &[usize]) -> Vec<Vec<f64>> {
+        let Shape { n_embd, n_ff, n_head, n_head_kv, head_dim, .. } = *self.shape;
+        let [n_q, n_kv, n_ff] = [n_head * head_dim, n_head_kv * head_dim, n_ff].map(|n| n as usize);
+        let n_embd = n_embd as usize;
+        let name = |part: &str| format!("blk.{layer}.{part}");
+        let fused = self.architecture == "phi3";
+        let add = |x: &mut [Vec<f64>], y: Vec<Vec<f64>>| {
+            x.iter_mut().flatten().zip(y.into_iter().flatten()).for_each(|(x, y)| *x += y);
+        };
+
+        let x = self.norms(&name("attn_norm"), &rows);
+        let part = |part: &str, first: usize, rows: usize, x: &[Vec<f64>]| match fused {
+            true => self.project(&name("attn_qkv"), first, rows, x),
+            false => self.project(&name(part), 0, rows, x),
+        };
+        let mut keys = self.norms(&name("attn_k_norm"), &part("attn_k", n_q, n_kv, &x));
+        keys.iter_mut().enumerate().for_each(|(position, k)| self.rotate(layer, position, k));
+        let values = part("attn_v", n_q + n_kv, n_kv, &x);
+        let x: Vec<Vec<f64>> = wanted.iter().map(|&position| x[position].clone()).collect();
+        let mut queries = self.norms(&name("attn_q_norm"), &part("attn_q", 0, n_q, &x));
+        queries.iter_mut().zip(wanted).for_each(|(q, &position)| self.rotate(layer, position, q));
+        let seen = queries.iter().zip(wanted);
+        let mixed: Vec<Vec<f64>> =
+            seen.map(|(q, &at)| self.attend(layer, q, &keys[..=at], &values[..=at])).collect();
+        let out = self.project(&name("attn_output"), 0, n_embd, &mixed);
+        let mut hidden: Vec<Vec<f64>> = wanted.iter().map(|&position| rows[position].clone()).collect();
+        add(&mut hidden, self.norms(&name("post_attention_norm"), &out));
+
+        let x = self.norms(&name("ffn_norm"), &hidden);
+        let gate = if fused { "ffn_up" } else { "ffn_gate" };
+        let mut gated = self.project(&name(gate), 0, n_ff, &x);
+        let up = self.project(&name("ffn_up"), if fused { n_ff } else { 0 }, n_ff, &x);
+        let pairs = gated.iter_mut().flatten().zip(up.into_iter().flatten());
+        pairs.for_each(|(gate, up)| *gate = self.activate(*gate) * up);
+        let out = self.project(&name("ffn_down"), 0, n_embd, &gated);
+        add(&mut hidden, self.norms(&name("post_ffw_norm"), &out));
+        hidden
     }
 
     fn activate(&self, x: f64) -> f64 {
@@ -217,4 +239,15 @@ impl Forward<'_> {
         }
         x / (1.0 + (-x).exp())
     }
+}
+
+/// The product of two vectors, in eight sums that need not wait for one another.
+fn dot<T: Copy + Into<f64>>(a: &[T], b: &[f64]) -> f64 {
+    let mut sums = [0.0; 8];
+    for (a, b) in a.chunks(8).zip(b.chunks(8)) {
+        for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
+            *sum += (*a).into() * b;
+        }
+    }
+    sums.iter().sum()
 }
