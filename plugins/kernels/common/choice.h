@@ -19,11 +19,11 @@ __device__ inline uint64_t candidate(uint32_t rank, uint32_t index) { return uin
 __device__ inline uint32_t rank_in(uint64_t candidate) { return uint32_t(candidate >> 32); }
 __device__ inline uint32_t index_in(uint64_t candidate) { return ~uint32_t(candidate); }
 
-// The best candidate of a row, known to every thread of the block; rank 0 when all are NaN.
-template <int THREADS> __device__ inline uint64_t best_of(const float* values, uint32_t count) {
+// The best candidate of values `from` to `to`, known to every thread of the block; rank 0 when all are NaN, 0 for none.
+template <int THREADS> __device__ inline uint64_t best_of(const float* values, uint32_t from, uint32_t to) {
     __shared__ uint64_t parts[THREADS / WAVE];
     uint64_t best = 0;
-    for (uint32_t i = threadIdx.x; i < count; i += THREADS) {
+    for (uint32_t i = from + threadIdx.x; i < to; i += THREADS) {
         const uint64_t here = candidate(rank_of(values[i]), i);
         best = here > best ? here : best;
     }
@@ -35,7 +35,6 @@ template <int THREADS> __device__ inline uint64_t best_of(const float* values, u
     if (threadIdx.x % WAVE == 0) parts[threadIdx.x / WAVE] = best;
     __syncthreads();
     for (int i = 0; i < THREADS / WAVE; i++) best = parts[i] > best ? parts[i] : best;
-    __syncthreads();
     return best;
 }
 

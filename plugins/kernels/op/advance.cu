@@ -7,6 +7,8 @@ constexpr uint32_t RING_TOKENS = 64;
 __device__ inline uint64_t section(uint64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 KERNEL(THREADS) advanceState(BY_VALUE Launch launch) {
+    release_consumers();
+    wait_for_producer();
     const uint64_t rows = launch.scalars[0], seqs = launch.scalars[1], blocks = launch.scalars[2];
     uint8_t* state = output<uint8_t>(launch, 0);
     // The sections in memory order; a row section holds a word a row, a sequence section a word a sequence.

@@ -1,10 +1,11 @@
-// attention: variable-length queries over the paged f16 planes.
+// attention in f32 arithmetic, for heads the matrix units' form does not hold: variable-length queries over the paged f16
+// planes.
 //
 // A block serves a few consecutive query rows and one K/V head: the query heads of the group are packed, so that keys
 // and values are read once for all of them. Positions are taken a wave's width at a time into shared memory; a lane
 // scores one position, then owns some elements of the answer. Over long contexts the positions are split between
 // blocks, and attnReduce joins the parts.
-#include "../common/launch.h"
+#include "../common/paged.h"
 #include "../common/reduce.h"
 
 constexpr int THREADS = 128;
@@ -12,33 +13,7 @@ constexpr int WAVES = THREADS / WAVE;
 // Most (row, head) pairs of a block, and of a wave.
 constexpr int PAIRS = 16;
 constexpr int PER_WAVE = PAIRS / WAVES;
-constexpr uint32_t BLOCK_POSITIONS = 16;
 constexpr int PAD = 8;
-
-struct Heads {
-    uint32_t n_head, n_head_kv, dim, max_blocks;
-    float scale, softcap;
-    uint32_t window, causal;
-};
-
-__device__ inline Heads heads_of(const Launch& launch) {
-    return Heads{launch.scalars[0], launch.scalars[1], launch.scalars[2], launch.scalars[3],
-                 scalar(launch, 4), scalar(launch, 5), launch.scalars[6], launch.scalars[7]};
-}
-
-// The rows of one sequence that a block serves, and what they may see.
-struct Part {
-    uint32_t seq, first, count;
-    // Position of row `first`, and positions cached.
-    uint32_t position, kv_len;
-};
-
-__device__ inline uint32_t seen_from(const Heads& heads, uint32_t position) {
-    return heads.window == 0 || position + 1 < heads.window ? 0 : position + 1 - heads.window;
-}
-__device__ inline uint32_t seen_to(const Heads& heads, uint32_t position, uint32_t kv_len) {
-    return heads.causal ? position + 1 : kv_len;
-}
 
 // The part that starts at `row`, cut at `end` rows; false when the row belongs to no sequence.
 __device__ inline bool part_at(const Launch& launch, uint32_t row, uint32_t end, Part& part) {
@@ -46,10 +21,7 @@ __device__ inline bool part_at(const Launch& launch, uint32_t row, uint32_t end,
     for (uint32_t seq = 0; seq < launch.batch; seq++) {
         const uint32_t first = seq_start[seq], past = min(seq_start[seq + 1], launch.m);
         if (row < first || row >= past) continue;
-        const uint32_t kv_len = input<uint32_t>(launch, 4)[seq], queries = past - first;
-        part = Part{seq, row, min(past, end) - row, kv_len - queries + (row - first), kv_len};
-        // More rows than cached positions contradict each other: such rows see nothing.
-        if (kv_len < queries) part.kv_len = 0, part.position = 0;
+        part = part_of(seq, first, past, row, min(past, end) - row, input<uint32_t>(launch, 4)[seq]);
         return true;
     }
     return false;
@@ -207,6 +179,8 @@ template <int DIM_MAX> __device__ inline void attend_part(const Launch& launch, 
 
 template <int DIM_MAX> __device__ inline void attend(const Launch& launch) {
     extern __shared__ float4 dynamic_shared[];
+    release_consumers();
+    wait_for_producer();
     const Heads heads = heads_of(launch);
     const uint32_t tile_rows = PAIRS / (heads.n_head / heads.n_head_kv);
     const uint32_t end = min((blockIdx.x + 1) * tile_rows, launch.m);
@@ -228,6 +202,8 @@ KERNEL_RESIDENT(THREADS, 4) attnFlashGqa256(BY_VALUE Launch launch) { attend<256
 
 // Joins the parts of split attention: a block a (row, query head).
 KERNEL(THREADS) attnReduce(BY_VALUE Launch launch) {
+    release_consumers();
+    wait_for_producer();
     const Heads heads = heads_of(launch);
     const uint32_t row = blockIdx.x, head = blockIdx.y;
     // Rows past the last sequence are not written.

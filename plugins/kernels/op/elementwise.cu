@@ -3,7 +3,12 @@
 
 constexpr int THREADS = 256;
 
-__device__ inline size_t element() { return size_t(blockIdx.x) * THREADS + threadIdx.x; }
+// This thread's element, once there is something to read.
+__device__ inline size_t element() {
+    release_consumers();
+    wait_for_producer();
+    return size_t(blockIdx.x) * THREADS + threadIdx.x;
+}
 
 // `out` may be `a`.
 KERNEL(THREADS) add(BY_VALUE Launch launch) {

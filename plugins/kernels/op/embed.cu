@@ -5,6 +5,8 @@
 constexpr int THREADS = 128;
 
 template <class F> __device__ inline void embed(const Launch& launch) {
+    release_consumers();
+    wait_for_producer();
     const uint32_t row = blockIdx.x, width = launch.k;
     const uint32_t token = input<uint32_t>(launch, 0)[row];
     float* out = output<float>(launch, 2) + size_t(row) * width;

@@ -5,6 +5,8 @@
 constexpr int THREADS = 256;
 
 KERNEL(THREADS) rmsNorm(BY_VALUE Launch launch) {
+    release_consumers();
+    wait_for_producer();
     const uint32_t width = launch.k;
     const float* x = input<float>(launch, 0) + size_t(blockIdx.x) * width;
     const float* weight = input<float>(launch, 1);

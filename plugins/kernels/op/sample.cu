@@ -1,12 +1,15 @@
-// sample: draws one token a row as the catalog's oracle says. One block a row.
+// sample: draws one token a row as the catalog's oracle says. A row is split in parts of a few thousand values: each block
+// keeps the candidates of its part, and the last block of a row to finish draws from those of all.
 //
-// The candidates are found by a radix select over ranks, ties at the last place settled by index, then sorted. Sums are
-// taken in order and in f64, so that a draw differs from the oracle's only where exp does.
+// Candidates are 64-bit keys of value and index, no two alike: the smallest kept is found by a radix select, which settles
+// ties by index. Sums are taken in order and in f64, so that a draw differs from the oracle's only where exp does.
 #include "../common/choice.h"
 #include "../common/launch.h"
 
 constexpr int THREADS = 512;
-constexpr int MOST = 256;
+// Values of a part, and the most candidates of a row.
+constexpr uint32_t PART = 4096;
+constexpr uint32_t MOST = 256;
 
 // SampleParams of the step state.
 struct Params {
@@ -31,74 +34,68 @@ struct Shared {
     uint32_t bins[256];
     uint64_t kept[MOST];
     double plain[MOST], tempered[MOST];
-    uint32_t waves[THREADS / WAVE];
-    uint32_t prefix, wanted, count, valid;
+    double sum;
+    uint64_t prefix;
+    uint32_t wanted, exact, count;
 };
 
-// Finds the rank of the `wanted`-th largest value; leaves how many of exactly that rank are wanted in `shared.wanted`.
-__device__ inline uint32_t last_rank(const float* logits, uint32_t n, Shared& shared) {
-    for (int shift = 24; shift >= 0; shift -= 8) {
-        for (int i = threadIdx.x; i < 256; i += THREADS) shared.bins[i] = 0;
-        __syncthreads();
-        const uint32_t prefix = shared.prefix;
-        for (uint32_t i = threadIdx.x; i < n; i += THREADS) {
-            const uint32_t rank = rank_of(logits[i]);
-            const bool inside = shift == 24 || rank >> (shift + 8) == prefix >> (shift + 8);
-            if (rank != 0 && inside) atomicAdd(&shared.bins[rank >> shift & 255u], 1u);
-        }
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            uint32_t wanted = shared.wanted;
-            int bin = 255;
-            while (bin > 0 && shared.bins[bin] < wanted) wanted -= shared.bins[bin--];
-            shared.wanted = wanted;
-            shared.prefix = prefix | uint32_t(bin) << shift;
-        }
-        __syncthreads();
+// One digit of the select: bins from the largest down, until `wanted` are in. The first wave.
+__device__ inline void pick_bin(int shift, Shared& shared) {
+    const uint32_t lane = threadIdx.x, wanted = shared.wanted;
+    uint32_t mine = 0;
+    for (uint32_t i = 0; i < 8; i++) mine += shared.bins[255 - 8 * lane - i];
+    uint32_t upto = mine;
+    for (int by = 1; by < WAVE; by *= 2) {
+        const uint32_t other = wave_shuffle_up(upto, by);
+        if (int(lane) >= by) upto += other;
     }
-    return shared.prefix;
+    const uint32_t before = upto - mine;
+    if (before < wanted && wanted <= upto) {
+        uint32_t left = wanted - before, bin = 255 - 8 * lane;
+        while (shared.bins[bin] < left) left -= shared.bins[bin--];
+        shared.exact = shared.bins[bin] == left ? 1 : 0;
+        shared.wanted = left;
+        shared.prefix |= uint64_t(bin) << shift;
+    } else if (lane == WAVE - 1 && upto < wanted) {
+        // Fewer than wanted: all of them.
+        shared.exact = 1;
+        shared.prefix = 1;
+    }
 }
 
-// Collects what ranks above `last`, and the first `shared.wanted` values of exactly that rank, in index order.
-__device__ inline void collect(const float* logits, uint32_t n, uint32_t last, Shared& shared) {
-    const uint32_t ties = shared.wanted;
-    uint32_t taken = 0;
-    for (uint32_t base = 0; base < n; base += THREADS) {
-        const uint32_t i = base + threadIdx.x;
-        const uint32_t rank = i < n ? rank_of(logits[i]) : 0;
-        if (rank > last) {
-            const uint32_t at = atomicAdd(&shared.count, 1u);
-            if (at < MOST) shared.kept[at] = candidate(rank, i);
-        }
-        if (taken >= ties) continue;
-        const uint32_t tie = i < n && rank == last ? 1 : 0;
-        uint32_t before = tie;
-        for (int by = 1; by < WAVE; by *= 2) {
-            const uint32_t other = wave_shuffle_up(before, by);
-            if (int(threadIdx.x % WAVE) >= by) before += other;
-        }
-        if (threadIdx.x % WAVE == WAVE - 1) shared.waves[threadIdx.x / WAVE] = before;
+// Keeps the `wanted` largest of the keys that `each` visits, or all when they are fewer; zeros are none. `kept` holds them
+// in any order, `count` how many.
+template <class Each> __device__ inline void keep_largest(const Each& each, uint32_t wanted, Shared& shared) {
+    if (threadIdx.x == 0) shared.prefix = 0, shared.wanted = wanted, shared.exact = 0, shared.count = 0;
+    for (int shift = 56; shift >= 0; shift -= 8) {
+        if (threadIdx.x < 256) shared.bins[threadIdx.x] = 0;
         __syncthreads();
-        uint32_t all = 0, earlier = 0;
-        for (int wave = 0; wave < THREADS / WAVE; wave++) {
-            if (wave < int(threadIdx.x / WAVE)) earlier += shared.waves[wave];
-            all += shared.waves[wave];
-        }
-        if (tie != 0 && taken + earlier + before <= ties) {
-            const uint32_t at = atomicAdd(&shared.count, 1u);
-            if (at < MOST) shared.kept[at] = candidate(rank, i);
-        }
-        taken += all;
+        const uint64_t prefix = shared.prefix;
+        each([&](uint64_t key) {
+            const bool inside = shift == 56 || key >> (shift + 8) == prefix >> (shift + 8);
+            if (key != 0 && inside) atomicAdd(&shared.bins[key >> shift & 255u], 1u);
+        });
         __syncthreads();
+        if (threadIdx.x < WAVE) pick_bin(shift, shared);
+        __syncthreads();
+        if (shared.exact != 0) break;
     }
+    if (threadIdx.x < MOST) shared.kept[threadIdx.x] = 0;
+    __syncthreads();
+    const uint64_t last = shared.prefix;
+    each([&](uint64_t key) {
+        if (key == 0 || key < last) return;
+        const uint32_t at = atomicAdd(&shared.count, 1u);
+        if (at < MOST) shared.kept[at] = key;
+    });
     __syncthreads();
 }
 
-// Sorts the kept candidates, the earliest first.
+// Sorts the kept candidates, the earliest first: the smallest power of two that holds them.
 __device__ inline void sort(Shared& shared) {
-    for (int size = 2; size <= MOST; size *= 2)
-        for (int stride = size / 2; stride > 0; stride /= 2) {
-            const int i = threadIdx.x, j = i ^ stride;
+    for (uint32_t size = 2; size / 2 < shared.count; size *= 2)
+        for (uint32_t stride = size / 2; stride > 0; stride /= 2) {
+            const uint32_t i = threadIdx.x, j = i ^ stride;
             if (i < MOST && j > i) {
                 const uint64_t a = shared.kept[i], b = shared.kept[j];
                 if ((i & size) == 0 ? a < b : a > b) shared.kept[i] = b, shared.kept[j] = a;
@@ -107,15 +104,25 @@ __device__ inline void sort(Shared& shared) {
         }
 }
 
-// The draw from sorted, weighted candidates; one thread, in the oracle's order.
-__device__ inline uint32_t draw(const Params& params, uint32_t count, const Shared& shared) {
-    double total = 0.0;
-    for (uint32_t i = 0; i < count; i++) total += shared.plain[i];
+// The first `count` values added up in order, known to the whole block.
+__device__ inline double in_order(const double* values, uint32_t count, Shared& shared) {
+    if (threadIdx.x == 0) {
+        double sum = 0.0;
+        for (uint32_t i = 0; i < count; i++) sum += values[i];
+        shared.sum = sum;
+    }
+    __syncthreads();
+    return shared.sum;
+}
+
+// How many of the sorted candidates the params keep; one thread, in the oracle's order. `shares` are their parts of the
+// whole.
+__device__ inline uint32_t kept_by(const Params& params, uint32_t count, const double* plain, const double* shares) {
     uint32_t kept = count;
     if (params.top_p < 1.0f) {
         double running = 0.0;
         for (uint32_t i = 0; i < count; i++) {
-            running += shared.plain[i] / total;
+            running += shares[i];
             if (running >= double(params.top_p)) {
                 kept = i + 1;
                 break;
@@ -124,53 +131,92 @@ __device__ inline uint32_t draw(const Params& params, uint32_t count, const Shar
     }
     if (params.min_p > 0.0f) {
         uint32_t likely = 0;
-        while (likely < kept && shared.plain[likely] >= double(params.min_p)) likely++;
+        while (likely < kept && plain[likely] >= double(params.min_p)) likely++;
         kept = likely > 1 ? likely : 1;
     }
-    double weight = 0.0;
-    for (uint32_t i = 0; i < kept; i++) weight += shared.tempered[i];
-    const uint32_t word = philox(params.counter, params.seed_lo, params.seed_hi);
-    const double target = double(float(word >> 8) / 16777216.0f);
+    return kept;
+}
+
+// The draw from what is kept. The answer is the first thread's.
+__device__ inline uint32_t draw(const Params& params, Shared& shared) {
+    sort(shared);
+    const uint32_t count = shared.count, i = threadIdx.x;
+    const float top = value_of(rank_in(shared.kept[0]));
+    double tempered = 0.0;
+    if (i < count) {
+        const float logit = value_of(rank_in(shared.kept[i]));
+        const double below = double(logit) - double(top);
+        shared.plain[i] = logit == top ? 1.0 : exp(below);
+        tempered = logit == top ? 1.0 : exp(below / double(params.temperature));
+    }
+    __syncthreads();
+    const double whole = in_order(shared.plain, count, shared);
+    if (i < count) shared.tempered[i] = shared.plain[i] / whole;
+    __syncthreads();
+    if (i == 0) shared.wanted = kept_by(params, count, shared.plain, shared.tempered);
+    __syncthreads();
+    const uint32_t kept = shared.wanted;
+    if (i < count) shared.tempered[i] = tempered;
+    __syncthreads();
+    const double weight = in_order(shared.tempered, kept, shared);
+    if (i < kept) shared.plain[i] = shared.tempered[i] / weight;
+    __syncthreads();
+    if (i != 0) return 0;
+    const uint32_t random = philox(params.counter, params.seed_lo, params.seed_hi);
+    const double target = double(float(random >> 8) / 16777216.0f);
     double running = 0.0;
-    for (uint32_t i = 0; i < kept; i++) {
-        running += shared.tempered[i] / weight;
-        if (running > target) return index_in(shared.kept[i]);
+    for (uint32_t at = 0; at < kept; at++) {
+        running += shared.plain[at];
+        if (running > target) return index_in(shared.kept[at]);
     }
     return index_in(shared.kept[kept - 1]);
 }
 
 KERNEL(THREADS) sampleRow(BY_VALUE Launch launch) {
     __shared__ Shared shared;
-    const float* logits = input<float>(launch, 0) + size_t(blockIdx.x) * launch.n;
-    const uint32_t* words = input<uint32_t>(launch, 1) + size_t(blockIdx.x) * 8;
+    release_consumers();
+    wait_for_producer();
+    const uint32_t row = blockIdx.x, parts = gridDim.y, part = blockIdx.y;
+    const float* logits = input<float>(launch, 0) + size_t(row) * launch.n;
+    const uint32_t* words = input<uint32_t>(launch, 1) + size_t(row) * 8;
     const Params params = {__uint_as_float(words[0]), __uint_as_float(words[1]), __uint_as_float(words[2]), words[3],
                            words[4], words[5], words[6], 0};
-    uint32_t* out = output<uint32_t>(launch, 2) + blockIdx.x;
-    const uint64_t best = best_of<THREADS>(logits, launch.n);
-    // Also true for a temperature that is NaN.
-    if (!(params.temperature > 0.0f) || rank_in(best) == 0) {
-        if (threadIdx.x == 0) *out = token_of(best);
-        return;
+    // Also for a temperature that is NaN.
+    const bool greedy = !(params.temperature > 0.0f);
+    const uint32_t wanted = greedy ? 1 : params.top_k == 0 ? MOST : min(params.top_k, MOST);
+    uint64_t mine[PART / THREADS];
+#pragma unroll
+    for (uint32_t j = 0; j < PART / THREADS; j++) {
+        const uint32_t at = part * PART + j * THREADS + threadIdx.x;
+        const uint32_t rank = at < launch.n ? rank_of(logits[at]) : 0;
+        mine[j] = rank == 0 ? 0 : candidate(rank, at);
     }
-    if (threadIdx.x == 0) shared.valid = 0, shared.count = 0, shared.prefix = 0;
-    if (threadIdx.x < MOST) shared.kept[threadIdx.x] = 0;
-    __syncthreads();
-    uint32_t valid = 0;
-    for (uint32_t i = threadIdx.x; i < launch.n; i += THREADS) valid += rank_of(logits[i]) != 0 ? 1 : 0;
-    atomicAdd(&shared.valid, valid);
-    __syncthreads();
-    const uint32_t most = params.top_k == 0 ? uint32_t(MOST) : min(params.top_k, uint32_t(MOST));
-    const uint32_t count = min(most, shared.valid);
-    if (threadIdx.x == 0) shared.wanted = count;
-    __syncthreads();
-    collect(logits, launch.n, last_rank(logits, launch.n, shared), shared);
-    sort(shared);
-    if (threadIdx.x < count) {
-        const float top = value_of(rank_in(best)), logit = value_of(rank_in(shared.kept[threadIdx.x]));
-        const double below = double(logit) - double(top);
-        shared.plain[threadIdx.x] = logit == top ? 1.0 : exp(below);
-        shared.tempered[threadIdx.x] = logit == top ? 1.0 : exp(below / double(params.temperature));
+    keep_largest(
+        [&](auto visit) {
+#pragma unroll
+            for (uint32_t j = 0; j < PART / THREADS; j++) visit(mine[j]);
+        },
+        wanted, shared);
+    if (parts > 1) {
+        // A block leaves its candidates; the last of the row takes everybody's.
+        uint64_t* left = reinterpret_cast<uint64_t*>(launch.scratch) + size_t(row) * parts * MOST;
+        if (threadIdx.x < wanted) left[part * MOST + threadIdx.x] = shared.kept[threadIdx.x];
+        __threadfence();
+        __syncthreads();
+        uint32_t* arrived = reinterpret_cast<uint32_t*>(launch.semaphores) + row;
+        if (threadIdx.x == 0) shared.exact = atomicAdd(arrived, 1u) == parts - 1 ? 1 : 0;
+        __syncthreads();
+        if (shared.exact == 0) return;
+        __threadfence();
+        if (threadIdx.x == 0) *arrived = 0;
+        __syncthreads();
+        keep_largest(
+            [&](auto visit) {
+                for (uint32_t i = threadIdx.x; i < parts * wanted; i += THREADS) visit(left[i / wanted * MOST + i % wanted]);
+            },
+            wanted, shared);
     }
-    __syncthreads();
-    if (threadIdx.x == 0) *out = draw(params, count, shared);
+    uint32_t token = 0xffffffffu;
+    if (shared.count > 0) token = greedy ? index_in(shared.kept[0]) : draw(params, shared);
+    if (threadIdx.x == 0) output<uint32_t>(launch, 2)[row] = token;
 }

@@ -28,6 +28,7 @@ __device__ inline void release_consumers() { asm volatile("griddepcontrol.launch
 __device__ inline float wave_shuffle_xor(float value, int mask) { return __shfl_xor_sync(0xffffffffu, value, mask); }
 __device__ inline uint32_t wave_shuffle_xor(uint32_t value, int mask) { return __shfl_xor_sync(0xffffffffu, value, mask); }
 __device__ inline float wave_shuffle(float value, int lane) { return __shfl_sync(0xffffffffu, value, lane); }
+__device__ inline uint32_t wave_shuffle(uint32_t value, int lane) { return __shfl_sync(0xffffffffu, value, lane); }
 __device__ inline uint32_t wave_shuffle_up(uint32_t value, int by) { return __shfl_up_sync(0xffffffffu, value, by); }
 
 __device__ inline float half_bits_to_float(uint16_t bits) { return __half2float(__ushort_as_half(bits)); }

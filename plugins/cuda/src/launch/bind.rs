@@ -58,7 +58,7 @@ pub(crate) fn bind(work: &Work<Buffer>, multiprocessors: u64) -> Answer<Bound> {
     block.semaphores = work.semaphores.as_ref().map_or(0, address);
     block.set_scalars(&work.scalars);
     // The split is the launch's own, which may be less than the geometry's.
-    let need = needs(entry, problem, split).map_err(named)?;
+    let need = needs(entry, problem, &work.scalars, split).map_err(named)?;
     for (what, need, span) in
         [("scratch", need.scratch, &work.scratch), ("semaphores", need.semaphores, &work.semaphores)]
     {

@@ -17,8 +17,8 @@ pub(crate) fn geometry(
     scalars: &[u8],
 ) -> Answer<Geometry> {
     let multiprocessors = facts.get(Fact::MULTIPROCESSORS).unwrap_or(1);
-    let split = shape::split(entry, problem, multiprocessors);
-    let Needs { scratch, semaphores } = shape::needs(entry, problem, split)?;
+    let split = shape::split(entry, problem, scalars, multiprocessors)?;
+    let Needs { scratch, semaphores } = shape::needs(entry, problem, scalars, split)?;
     let stages = shape::stages(entry, problem, scalars, split, multiprocessors)?;
     let mut geometry = Geometry {
         cluster: [1; 3],

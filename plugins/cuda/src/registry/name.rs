@@ -59,9 +59,11 @@ impl Entry {
     pub(crate) fn kernels(self) -> Vec<String> {
         let stem = format!("{}{}", prefix(self.format), stem(self.kind));
         match self.kind {
-            Kind::Attention => ["attnFlashGqa64", "attnFlashGqa128", "attnFlashGqa256", "attnReduce"]
-                .map(str::to_owned)
-                .to_vec(),
+            Kind::Attention => {
+                let plain = ["attnFlashGqa64", "attnFlashGqa128", "attnFlashGqa256", "attnReduce"];
+                let packed = ["attnPacked64", "attnPacked128", "attnPacked256"];
+                plain.into_iter().chain(packed).map(str::to_owned).collect()
+            }
             Kind::MatVec if self.regime == Regime::DECODE_COLS => {
                 ["", "Cols2", "Cols4", "Cols8"].map(|columns| format!("{stem}{columns}")).to_vec()
             }

@@ -1,0 +1,97 @@
+// Feeds the waves of a block of attention with pages: a page's keys of one head lie together, as do its values, and each
+// wave has a ring of its own in shared memory, kept full by bulk copies of both.
+#pragma once
+
+#include "paged.h"
+
+constexpr int PACKED_THREADS = 128;
+constexpr int PACKED_WAVES = PACKED_THREADS / WAVE;
+
+// How heads of DIM elements are held.
+template <int DIM> struct Shape {
+    static constexpr int STEPS = DIM / 16;
+    // Pages a wave has on their way: 96 KB a block, 128 KB for heads of 256.
+    static constexpr int STAGES = DIM == 64 ? 6 : DIM == 128 ? 3 : 2;
+    static constexpr uint32_t SLAB = BLOCK_POSITIONS * DIM * 2;
+    static constexpr uint32_t RING = PACKED_WAVES * STAGES * 2 * SLAB;
+    // Queries of long heads stay in shared memory behind the ring: registers have no room.
+    static constexpr bool HELD = DIM <= 128;
+    // Floats between two pairs' sums.
+    static constexpr int STRIDE = DIM + 4;
+};
+
+// A wave's way through its pages.
+template <int DIM> class Pages {
+    using S = Shape<DIM>;
+    const uint32_t* table;
+    uint32_t entries, blocks, page, left;
+    const uint8_t *keys, *values;
+    size_t block_bytes;
+    uint8_t* ring;
+    CopyBarrier* barriers;
+    // Table entries of 32 pages, one a lane, and of the 32 behind; pages asked for so far.
+    uint32_t mine, later, asked;
+    // What is used next. Bits are a slot's: the parity of its barriers, and whether its page does not exist.
+    uint32_t slot, parities, missing;
+
+    __device__ inline uint32_t look_up(uint32_t from) const {
+        const uint32_t index = from + threadIdx.x % WAVE, at = page + index * PACKED_WAVES;
+        return index < left && at < entries ? table[at] : 0xffffffffu;
+    }
+    __device__ inline void ask(uint32_t into) {
+        if (asked >= left) return;
+        if (asked % WAVE == 0) mine = later, later = look_up(asked + WAVE);
+        const uint32_t block = wave_shuffle(mine, asked % WAVE);
+        asked++;
+        if (block >= blocks) {
+            missing |= 1u << into;
+            return;
+        }
+        missing &= ~(1u << into);
+        if (threadIdx.x % WAVE == 0) {
+            uint8_t* to = ring + into * 2 * S::SLAB;
+            bulk_load(to, keys + block * block_bytes, S::SLAB, barriers + 2 * into);
+            bulk_load(to + S::SLAB, values + block * block_bytes, S::SLAB, barriers + 2 * into + 1);
+        }
+    }
+
+  public:
+    // Before the block meets.
+    __device__ inline Pages(uint8_t* shared, CopyBarrier* all) : left(0), mine(0), later(0), asked(0), slot(0), parities(0), missing(0) {
+        const uint32_t wave = threadIdx.x / WAVE;
+        ring = shared + wave * S::STAGES * 2 * S::SLAB;
+        barriers = all + wave * S::STAGES * 2;
+        if (threadIdx.x % WAVE == 0) {
+            for (int i = 0; i < 2 * S::STAGES; i++) copy_barrier_init(barriers + i);
+            copy_barriers_ready();
+        }
+    }
+    // Asks for pages from `first` on, every PACKED_WAVES-th, `count` of them.
+    __device__ inline void start(const Launch& launch, const Heads& heads, uint32_t seq, uint32_t head, uint32_t first, uint32_t count) {
+        table = input<uint32_t>(launch, 5) + size_t(seq) * heads.max_blocks;
+        entries = heads.max_blocks;
+        block_bytes = size_t(heads.n_head_kv) * S::SLAB;
+        blocks = uint32_t(min(min(launch.bytes[1], launch.bytes[2]) / block_bytes, uint64_t(0xffffffffu)));
+        keys = launch.arg[1] + head * S::SLAB;
+        values = launch.arg[2] + head * S::SLAB;
+        page = first, left = count;
+        later = look_up(0);
+        for (int i = 0; i < S::STAGES; i++) ask(i);
+    }
+    __device__ inline bool exists() const { return (missing >> slot & 1) == 0; }
+    __device__ inline const uint8_t* key_slab() {
+        copy_barrier_wait(barriers + 2 * slot, parities >> slot & 1);
+        return ring + slot * 2 * S::SLAB;
+    }
+    __device__ inline const uint8_t* value_slab() {
+        copy_barrier_wait(barriers + 2 * slot + 1, parities >> slot & 1);
+        return ring + slot * 2 * S::SLAB + S::SLAB;
+    }
+    __device__ inline void done() {
+        if (exists()) parities ^= 1u << slot;
+        wave_sync();
+        ask(slot);
+        if (++slot == S::STAGES) slot = 0;
+    }
+};
+
