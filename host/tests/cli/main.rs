@@ -11,6 +11,7 @@ mod inspect;
 mod backends;
 mod selection;
 mod run;
+mod streams;
 mod interrupt;
 mod chat;
 mod talk;
