@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cajeta::engine::{DEFAULT_CHUNK, EngineError, EngineOptions, Fill, LlmEngine};
+use cajeta::tune::calibration::{CalibrationFact, CalibrationKey, CalibrationStore};
 use cajeta_abi::Fact;
 use cajeta_model_arch::config::ModelConfig;
 use cajeta_model_arch::gguf::GgufFile;
+use cajeta_plugin_host::Device;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -141,9 +143,28 @@ struct Report {
     backend: String,
     device: String,
     load_ms: f64,
-    /// From the datasheet; absent where the driver does not say.
-    bandwidth_bytes_per_second: Option<u64>,
+    /// What the device's memory can do; absent where neither driver nor calibration says.
+    bandwidth: Option<Bandwidth>,
     tests: Vec<Measured>,
+}
+
+/// Bytes per second, and who says so.
+#[derive(Serialize, Clone, Copy)]
+struct Bandwidth {
+    bytes_per_second: f64,
+    /// `datasheet` or `calibration`.
+    origin: &'static str,
+}
+
+impl Bandwidth {
+    fn of(device: &Device) -> Option<Bandwidth> {
+        if let Some(bytes) = device.facts().get(Fact::BANDWIDTH) {
+            return Some(Bandwidth { bytes_per_second: bytes as f64, origin: "datasheet" });
+        }
+        let (record, _) = CalibrationStore::of(device.backend()).serve(&CalibrationKey::of(device))?;
+        let bytes_per_second = record.get(CalibrationFact::BandwidthIdle)?;
+        Some(Bandwidth { bytes_per_second, origin: "calibration" })
+    }
 }
 
 #[derive(Serialize)]
@@ -177,7 +198,7 @@ struct StepFacts {
     /// Keys and values, at the middle of the test.
     cache_bytes: u64,
     bytes_per_second: f64,
-    /// Of the datasheet's.
+    /// Of the device's bandwidth.
     bandwidth_share: Option<f64>,
 }
 
@@ -207,7 +228,7 @@ pub(crate) fn run(flags: Flags) -> Outcome {
         backend: engine.backend().id().to_owned(),
         device: engine.device().name.to_string(),
         load_ms: milliseconds(engine.load_phases().total),
-        bandwidth_bytes_per_second: engine.device().get(Fact::BANDWIDTH),
+        bandwidth: Bandwidth::of(engine.runner().registry.device()),
         tests: Vec::new(),
     };
     if !flags.json {
@@ -217,8 +238,7 @@ pub(crate) fn run(flags: Flags) -> Outcome {
         let fill = flags.fill.resolve(u64::from(depth) * u64::from(most));
         engine.fill(most, depth, fill)?;
         for test in tests {
-            let mut measured =
-                measure(&mut engine, test, flags.repetitions, report.bandwidth_bytes_per_second)?;
+            let mut measured = measure(&mut engine, test, flags.repetitions, report.bandwidth)?;
             if depth > 0 {
                 measured.fill = Some(match fill {
                     Fill::Prefill => "prefill",
@@ -241,7 +261,7 @@ fn measure(
     engine: &mut LlmEngine,
     test: Test,
     repetitions: u32,
-    bandwidth: Option<u64>,
+    bandwidth: Option<Bandwidth>,
 ) -> Outcome<Measured> {
     let tokens = f64::from(test.n) * f64::from(test.batch);
     let mut runs = Vec::new();
@@ -278,7 +298,7 @@ fn measure(
                 weight_bytes,
                 cache_bytes,
                 bytes_per_second,
-                bandwidth_share: bandwidth.map(|most| bytes_per_second / most as f64),
+                bandwidth_share: bandwidth.map(|most| bytes_per_second / most.bytes_per_second),
             })
         }
     };
@@ -315,9 +335,9 @@ fn launches(engine: &mut LlmEngine, test: Test, repetitions: u32) -> Outcome<Lau
 
 impl Report {
     fn heading(&self) -> String {
-        let bandwidth = self
-            .bandwidth_bytes_per_second
-            .map(|bytes| format!(", {:.0} GB/s by its datasheet", bytes as f64 / 1e9));
+        let bandwidth = self.bandwidth.map(|Bandwidth { bytes_per_second, origin }| {
+            format!(", {:.0} GB/s by its {origin}", bytes_per_second / 1e9)
+        });
         format!(
             "{} on {}: {}{}, loaded in {:.2} s\n{}\n",
             self.model,

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use cajeta_abi::{Capability, Span};
+use cajeta_abi::Span;
 use cajeta_catalog::state::StepLayout;
 use cajeta_plugin_host::{Device, Queue, Ticket};
 
@@ -17,7 +17,6 @@ use super::error::EngineError;
 use super::runner::Runner;
 use super::state::{DecodeRow, StepBuffer, tokens};
 use crate::lower::{Segment, Sizes};
-use crate::route::Registry;
 
 /// The decode state and the steps under way on it.
 pub(super) struct Decode {
@@ -66,11 +65,6 @@ impl Decode {
 }
 
 impl Runner {
-    /// Whether a step queued behind another starts without the host's help.
-    pub fn overlaps(&self) -> bool {
-        self.registry.supports(Capability::ASYNC)
-    }
-
     /// Most sequences of a step.
     pub fn max_seqs(&self) -> u32 {
         self.decode.state.layout().max_seqs

@@ -33,21 +33,10 @@ pub enum EngineError {
     Lower(#[from] LowerError),
     #[error(transparent)]
     KvPool(#[from] KvPoolError),
-    #[error(
-        "the model needs {wanted} of device memory ({weights} weights, {kv} K/V cache{of} at context {ctx}, {work} work space) and `{device}` has {free} free; {remedy}"
-    )]
-    OutOfMemory {
-        wanted: String,
-        weights: String,
-        kv: String,
-        ctx: u32,
-        /// ` of 16 sequences`, where there is more than one.
-        of: String,
-        work: String,
-        device: String,
-        free: String,
-        remedy: &'static str,
-    },
+    #[error("{need}; {remedy}")]
+    OutOfMemory { need: Box<MemoryNeed>, remedy: &'static str },
+    #[error("{need}, but the system refused a part of that ({refusal}); {remedy}, or allow the process more memory")]
+    MemoryRefused { need: Box<MemoryNeed>, refusal: DeviceError, remedy: &'static str },
     #[error("{what} takes {bytes} bytes and the largest buffer `{device}` binds has {limit}; {remedy}")]
     LargestBinding { what: String, bytes: u64, limit: u64, device: String, remedy: &'static str },
     #[error("{asked} sequences were asked of an engine that was loaded for 1 to {limit}")]
@@ -68,6 +57,67 @@ pub enum EngineError {
         "the model's logits are not numbers at position {position}; the file is damaged or kernel results are wrong (`cajeta backends check` tells)"
     )]
     NotANumber { position: usize },
+}
+
+impl EngineError {
+    /// This error with all that was wanted, when it is the system's refusal of a part of it.
+    pub(super) fn refused(self, need: &MemoryNeed) -> EngineError {
+        match self {
+            EngineError::Device(refusal) | EngineError::KvPool(KvPoolError::Device(refusal))
+                if refusal.is_out_of_memory() =>
+            {
+                let remedy = need.remedy();
+                EngineError::MemoryRefused { need: Box::new(need.clone()), refusal, remedy }
+            }
+            other => other,
+        }
+    }
+}
+
+/// What a model takes on a device.
+#[derive(Clone, Debug)]
+pub struct MemoryNeed {
+    /// Bytes of weights that are copied or arranged anew; pages of the file that are read in place are none.
+    pub weights: u64,
+    /// Bytes of the K/V cache.
+    pub kv: u64,
+    /// Bytes of work space.
+    pub work: u64,
+    /// Positions of a sequence.
+    pub ctx: u32,
+    /// How many sequences the cache holds.
+    pub seqs: u32,
+    /// The device's name.
+    pub device: String,
+    /// Bytes it says are free.
+    pub free: u64,
+}
+
+impl MemoryNeed {
+    /// All of it.
+    pub fn total(&self) -> u64 {
+        self.weights.saturating_add(self.kv).saturating_add(self.work)
+    }
+
+    /// What to do about too little.
+    pub fn remedy(&self) -> &'static str {
+        match self.seqs {
+            1 => "lower --ctx or choose a smaller quantization",
+            _ => "decode fewer sequences, shorten the context or choose a smaller quantization",
+        }
+    }
+}
+
+impl std::fmt::Display for MemoryNeed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [total, weights, kv] = [self.total(), self.weights, self.kv].map(human_bytes);
+        let [work, free] = [self.work, self.free].map(human_bytes);
+        write!(f, "the model needs {total} of device memory ({weights} weights, {kv} K/V cache")?;
+        if self.seqs > 1 {
+            write!(f, " of {} sequences", self.seqs)?;
+        }
+        write!(f, " at context {}, {work} work space) and `{}` has {free} free", self.ctx, self.device)
+    }
 }
 
 /// Bytes for people: `3.4 GiB`.

@@ -14,7 +14,7 @@ use cajeta_model_arch::tokenizer::Tokenizer;
 use cajeta_plugin_host::{Selected, activate};
 
 use super::decode::Decode;
-use super::error::{EngineError, human_bytes};
+use super::error::{EngineError, MemoryNeed};
 use super::options::{DEFAULT_CONTEXT, EngineOptions};
 use super::registry::DeviceRegistry;
 use super::residency::Residency;
@@ -124,21 +124,35 @@ fn make_resident(
     let seqs = options.max_seqs.max(1);
     let n_blocks = seqs.saturating_mul(ctx.div_ceil(BLOCK_POSITIONS));
     let wishes = wishes(chunk, seqs, ctx);
-    let wanted = affordable(&registry, &plan, &wishes, Cache { seqs, ctx, n_blocks })?;
+    let (wanted, need) = affordable(&registry, &plan, &wishes, Cache { seqs, ctx, n_blocks })?;
+    let refused = |error: EngineError| error.refused(&need);
 
     let device = registry.device().clone();
     let mut queue = device.queue()?;
-    let residency = Residency::load(&registry, &mut queue, &plan, &model.file, &wanted, progress)?;
-    let kv = KvPool::new(&device, &plan.kv, n_blocks, options.poison)?;
+    let residency =
+        Residency::load(&registry, &mut queue, &plan, &model.file, &wanted, progress).map_err(refused)?;
+    let kv = KvPool::new(&device, &plan.kv, n_blocks, options.poison).map_err(|e| refused(e.into()))?;
     let hidden = u64::from(chunk.max(seqs)) * plan.value(plan.hidden).width * 4;
-    let workspace = Workspace::new(&device, hidden, options.poison)?;
-    let state = StepBuffer::new(&device, &mut queue, chunk_layout(chunk, ctx))?;
+    let workspace = Workspace::new(&device, hidden, options.poison).map_err(refused)?;
+    let state = StepBuffer::new(&device, &mut queue, chunk_layout(chunk, ctx)).map_err(refused)?;
     let has_clock = registry.supports(Capability::EVENT_CLOCK);
-    let decode = Decode::new(&device, &mut queue, decode_layout(seqs, ctx), has_clock)?;
+    let decode =
+        Decode::new(&device, &mut queue, decode_layout(seqs, ctx), has_clock).map_err(refused)?;
     let sequences = Sequences::new(seqs, ctx, n_blocks);
-    let parts =
-        Parts { registry, queue, plan, residency, kv, sequences, chunk: state, decode, workspace, ctx };
-    Ok(Runner::new(parts))
+    let pipelined = options.pipelined.unwrap_or_else(|| registry.supports(Capability::ASYNC));
+    Ok(Runner::new(Parts {
+        registry,
+        queue,
+        plan,
+        residency,
+        kv,
+        sequences,
+        chunk: state,
+        decode,
+        workspace,
+        ctx,
+        pipelined,
+    }))
 }
 
 /// What generating and scoring will run. A step of few sequences may want other layouts than one of
@@ -179,33 +193,31 @@ fn affordable(
     plan: &Plan,
     wishes: &[(Segment, Sizes)],
     cache: Cache,
-) -> Result<BTreeSet<WeightKey>, EngineError> {
+) -> Result<(BTreeSet<WeightKey>, MemoryNeed), EngineError> {
     let device = registry.device();
     let free = device.mem_info()?.free;
     let kv = KvPool::bytes(&plan.kv, cache.n_blocks);
+    let need = |wish: &Wish| MemoryNeed {
+        weights: wish.weights,
+        kv,
+        work: wish.work,
+        ctx: cache.ctx,
+        seqs: cache.seqs,
+        device: device.facts().name.to_string(),
+        free,
+    };
     let first = Wish::of(registry, plan, wishes, &|_| true)?;
-    if first.total(kv) <= free {
-        return Ok(first.keys);
+    let first_need = need(&first);
+    if first_need.total() <= free {
+        return Ok((first.keys, first_need));
     }
     // Where file blocks alone cannot serve, the first wish is what the refusal is about.
     let last = Wish::of(registry, plan, wishes, &WeightKey::is_file).unwrap_or(first);
-    if last.total(kv) <= free {
-        return Ok(last.keys);
+    let need = need(&last);
+    if need.total() <= free {
+        return Ok((last.keys, need));
     }
-    Err(EngineError::OutOfMemory {
-        wanted: human_bytes(last.total(kv)),
-        weights: human_bytes(last.weights),
-        kv: human_bytes(kv),
-        ctx: cache.ctx,
-        of: if cache.seqs > 1 { format!(" of {} sequences", cache.seqs) } else { String::new() },
-        work: human_bytes(last.work),
-        device: device.facts().name.to_string(),
-        free: human_bytes(free),
-        remedy: match cache.seqs {
-            1 => "lower --ctx or choose a smaller quantization",
-            _ => "decode fewer sequences, shorten the context or choose a smaller quantization",
-        },
-    })
+    Err(EngineError::OutOfMemory { remedy: need.remedy(), need: Box::new(need) })
 }
 
 /// The weights some segments want, and what they and the work take on the device.
@@ -234,9 +246,5 @@ impl Wish {
                 .map_err(|text| lower::LowerError::Backend { what: "the size of a weight".into(), text })?;
         }
         Ok(wish)
-    }
-
-    fn total(&self, kv: u64) -> u64 {
-        self.weights.saturating_add(kv).saturating_add(self.work)
     }
 }

@@ -50,8 +50,6 @@ pub struct LlmEngine {
     backend: Backend,
     runner: Runner,
     chunk: u32,
-    /// Whether generating keeps a step under way while the host looks at tokens.
-    pipelined: bool,
     phases: LoadPhases,
     /// Whether the whole cache was filled with noise.
     noisy: bool,
@@ -75,9 +73,8 @@ impl LlmEngine {
         phases.read = started.elapsed();
         let (selected, runner, chunk) = load::load(options, &model, &mut phases, progress)?;
         phases.total = started.elapsed();
-        let pipelined = options.pipelined.unwrap_or_else(|| runner.overlaps());
         let backend = selected.backend.clone();
-        Ok(LlmEngine { model, backend, runner, chunk, pipelined, phases, noisy: false, cached: Vec::new() })
+        Ok(LlmEngine { model, backend, runner, chunk, phases, noisy: false, cached: Vec::new() })
     }
 
     /// Where the model came from.

@@ -23,9 +23,9 @@ pub struct EngineOptions {
     pub chunk: u32,
     /// Most sequences decoded at once; the cache holds `ctx` positions of each.
     pub max_seqs: u32,
-    /// Queue a decode step before the tokens of the one before are looked at. Changes no result. If
-    /// absent, where the device works without the host: elsewhere a step queued ahead gains nothing,
-    /// and one that follows the last token is thrown away.
+    /// Queue a chunk while the one before is computed, and a decode step before the tokens of the one
+    /// before are looked at. Changes no result. If absent, where the device works without the host:
+    /// elsewhere it gains nothing, and a step that follows the last token is thrown away.
     pub pipelined: Option<bool>,
     /// Which backends may serve.
     pub select: SelectOptions,

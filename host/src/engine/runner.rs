@@ -7,7 +7,7 @@ use cajeta_abi::Span;
 use cajeta_catalog::kv::BLOCK_POSITIONS;
 use cajeta_catalog::state::{SampleParams, StepLayout};
 use cajeta_model_arch::plan::Plan;
-use cajeta_plugin_host::{LaunchSpec, Queue};
+use cajeta_plugin_host::{LaunchSpec, Queue, Ticket};
 
 use super::decode::Decode;
 use super::error::EngineError;
@@ -40,6 +40,10 @@ pub struct Runner {
     pub(super) decode: Decode,
     workspace: Workspace,
     pub(super) ctx: u32,
+    /// Whether work is queued while the work before it runs.
+    pub(super) pipelined: bool,
+    /// The chunk that may still be under way.
+    chunk_before: Option<Ticket>,
     lists: Lists,
 }
 
@@ -55,6 +59,7 @@ pub(super) struct Parts {
     pub decode: Decode,
     pub workspace: Workspace,
     pub ctx: u32,
+    pub pipelined: bool,
 }
 
 impl Runner {
@@ -70,6 +75,8 @@ impl Runner {
             decode: parts.decode,
             workspace: parts.workspace,
             ctx: parts.ctx,
+            pipelined: parts.pipelined,
+            chunk_before: None,
             lists: Lists::default(),
         }
     }
@@ -80,6 +87,10 @@ impl Runner {
     }
 
     /// Runs the layers over tokens of the sequence in `slot` at `position ..`, appending to its cache.
+    /// Where work is pipelined it returns once the chunk before is done: at most one is under way.
+    ///
+    /// # Errors
+    /// When the slot has no room for the tokens, no kernel serves the chunk, or the device fails.
     pub fn prefill(
         &mut self,
         slot: usize,
@@ -88,7 +99,10 @@ impl Runner {
         out_rows: &[u32],
     ) -> Result<(), EngineError> {
         let sizes = self.write_chunk(slot, tokens, position, out_rows)?;
-        self.run(Segment::Body, sizes).map(|_| ())
+        let (ticket, _) = self.submit(Segment::Body, sizes)?;
+        let before = self.chunk_before.replace(ticket);
+        let awaited = if self.pipelined { before } else { Some(ticket) };
+        awaited.map_or(Ok(()), |ticket| Ok(self.queue.wait(ticket)?))
     }
 
     /// Runs a chunk as [`Runner::prefill`] does, with a clock around every launch.
@@ -112,7 +126,7 @@ impl Runner {
     pub fn draw_after_prefill(&mut self, n_rows: u32, length: u32) -> Result<u32, EngineError> {
         // No op of the tail looks at the context.
         let sizes = self.sizes(n_rows, 1, 0);
-        self.run(Segment::TailToken, sizes)?;
+        self.submit(Segment::TailToken, sizes)?;
         let ticket = self.chunk.sampled_later(&mut self.queue, 1)?;
         match tokens(&self.queue.take(ticket)?).first() {
             // What a draw answers when no logit is a number.
@@ -124,7 +138,8 @@ impl Runner {
     /// Logits of the wanted rows of a prefill, `[out_rows][n_vocab]`.
     pub fn logits(&mut self, n_rows: u32, out_rows: u32, into: &mut Vec<f32>) -> Result<(), EngineError> {
         let sizes = self.sizes(n_rows, out_rows, 0);
-        let range = self.run(Segment::Tail, sizes)?.unwrap_or(0..0);
+        let (_, range) = self.submit(Segment::Tail, sizes)?;
+        let range = range.unwrap_or(0..0);
         into.resize((range.end - range.start) as usize / 4, 0.0);
         if let Some(span) = self.workspace.arena(range.start, range.end - range.start)? {
             self.queue.download(&span, bytemuck::cast_slice_mut(into))?;
@@ -179,11 +194,14 @@ impl Runner {
         Ok(self.sizes(n_rows, out_rows.len() as u32, self.bucket(length)))
     }
 
-    fn run(&mut self, segment: Segment, sizes: Sizes) -> Result<Option<Range<u64>>, EngineError> {
+    /// Queues a segment; answers where in the arena its logits will be, if it computes them.
+    fn submit(
+        &mut self,
+        segment: Segment,
+        sizes: Sizes,
+    ) -> Result<(Ticket, Option<Range<u64>>), EngineError> {
         let prepared = self.list(segment, sizes)?;
-        let ticket = self.queue.submit(&prepared.list)?;
-        self.queue.wait(ticket)?;
-        Ok(prepared.logits)
+        Ok((self.queue.submit(&prepared.list)?, prepared.logits))
     }
 
     fn prepare(&mut self, segment: Segment, sizes: &Sizes) -> Result<Prepared, EngineError> {

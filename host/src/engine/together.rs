@@ -62,7 +62,7 @@ impl LlmEngine {
     /// Queues steps until as many are under way as keep the device busy, at most `wanted`; answers how
     /// many it queued.
     pub(super) fn keep_steps_under_way(&mut self, wanted: usize) -> Result<usize, EngineError> {
-        let enough = if self.pipelined { 2 } else { 1 };
+        let enough = if self.runner.pipelined { 2 } else { 1 };
         let missing = wanted.min(usize::saturating_sub(enough, self.runner.steps_under_way()));
         for _ in 0..missing {
             self.runner.submit_step()?;

@@ -20,7 +20,7 @@ fn number(value: &Value) -> f64 {
 #[test]
 fn every_combination_is_timed_once() {
     let value = bench(&["-p", "8,0", "-n", "5", "-b", "1,3", "-d", "0,20"]);
-    let all = ["model", "backend", "device", "load_ms", "bandwidth_bytes_per_second", "tests"];
+    let all = ["model", "backend", "device", "load_ms", "bandwidth", "tests"];
     assert_eq!(keys(&value), all);
     let names: Vec<&str> = tests(&value).iter().map(|test| test["test"].as_str().expect("a name")).collect();
     assert_eq!(names, ["pp8", "tg5", "tg5@b3", "pp8@d20", "tg5@d20", "tg5@b3@d20"]);

@@ -26,6 +26,8 @@ pub fn load(backend: &str, max_seqs: u32, pipelined: Option<bool>) -> LlmEngine 
     let model = place::model(MODEL).expect("the model is in the repository");
     let mut options = place::options(&model, backend);
     options.ctx = Some(200);
+    // Most prompts take several.
+    options.chunk = 7;
     options.max_seqs = max_seqs;
     options.pipelined = pipelined;
     LlmEngine::load(&options, &mut |_, _| {}).unwrap_or_else(|error| panic!("{backend}: {error}"))
