@@ -1,7 +1,7 @@
 //! Runs GGUF language models on whatever backend plugins are installed.
 //!
-//! In reading order: [`settings`] reads what the operator fixed, [`fault`] names a model file
-//! that is cut short while it is mapped, [`record`] says what was
+//! In reading order: [`settings`] reads what the operator fixed, [`fault`] has the last word
+//! where nothing can go on, [`record`] says what was
 //! decided, [`route`] holds rows against what is asked, [`filter`] says which shapes a device can run, [`tune`] measures which
 //! is best, [`lower`] turns a plan into
 //! launches, [`kv`] pages the cache, [`engine`] loads a model and runs it. Devices come through the

@@ -7,6 +7,9 @@ use std::process::ExitCode;
 use cli::Verb;
 use cli::failure::{guarded, report};
 
+#[global_allocator]
+static ALLOCATOR: cajeta::fault::SaysWhenFull = cajeta::fault::SaysWhenFull;
+
 fn main() -> ExitCode {
     let outcome = guarded(|| {
         cli::log::start()?;

@@ -35,7 +35,9 @@ pub enum EngineError {
     KvPool(#[from] KvPoolError),
     #[error("{need}; {remedy}")]
     OutOfMemory { need: Box<MemoryNeed>, remedy: &'static str },
-    #[error("{need}, but the system refused a part of that ({refusal}); {remedy}, or allow the process more memory")]
+    #[error(
+        "{need}, but the system refused a part of that ({refusal}); {remedy}, or allow the process more memory"
+    )]
     MemoryRefused { need: Box<MemoryNeed>, refusal: DeviceError, remedy: &'static str },
     #[error("{what} takes {bytes} bytes and the largest buffer `{device}` binds has {limit}; {remedy}")]
     LargestBinding { what: String, bytes: u64, limit: u64, device: String, remedy: &'static str },

@@ -136,8 +136,7 @@ fn make_resident(
     let workspace = Workspace::new(&device, hidden, options.poison).map_err(refused)?;
     let state = StepBuffer::new(&device, &mut queue, chunk_layout(chunk, ctx)).map_err(refused)?;
     let has_clock = registry.supports(Capability::EVENT_CLOCK);
-    let decode =
-        Decode::new(&device, &mut queue, decode_layout(seqs, ctx), has_clock).map_err(refused)?;
+    let decode = Decode::new(&device, &mut queue, decode_layout(seqs, ctx), has_clock).map_err(refused)?;
     let sequences = Sequences::new(seqs, ctx, n_blocks);
     let pipelined = options.pipelined.unwrap_or_else(|| registry.supports(Capability::ASYNC));
     Ok(Runner::new(Parts {

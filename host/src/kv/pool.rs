@@ -34,7 +34,8 @@ pub struct KvPool {
 impl KvPool {
     /// Bytes the planes of `n_blocks` blocks take.
     pub fn bytes(shapes: &[KvShape], n_blocks: u32) -> u64 {
-        shapes.iter().map(|shape| 2 * plane_bytes(shape, n_blocks)).sum()
+        let planes = shapes.iter().map(|shape| plane_bytes(shape, n_blocks).saturating_mul(2));
+        planes.fold(0, u64::saturating_add)
     }
 
     /// Allocates the planes of `n_blocks` blocks.

@@ -7,6 +7,7 @@ mod help;
 mod tokens;
 mod damaged;
 mod cut;
+mod memory;
 mod inspect;
 mod backends;
 mod selection;
