@@ -1,6 +1,7 @@
 //! Holds answers generated together, and with steps queued ahead, against those of one plain engine.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use cajeta::engine::{LlmEngine, Sampling};
 use cajeta_model_arch::tokenizer::Special;
@@ -8,7 +9,7 @@ use cajeta_model_arch::tokenizer::Special;
 use crate::place;
 
 /// A model that is in the repository.
-const MODEL: &str = "tales-5m.Q4_K_M";
+pub const TALES: &str = "tales-5m.Q4_K_M";
 /// Prompts of different lengths, one of them across several blocks of the cache.
 pub const PROMPTS: [&str; 5] = [
     "Once upon a time, there was a brave mouse named Nora.",
@@ -17,14 +18,16 @@ pub const PROMPTS: [&str; 5] = [
     "The old man had a",
     "Ben and Lily were playing in the garden when it began to",
 ];
-const TOKENS: usize = 40;
+/// Tokens of an answer of the small model: enough for some to end by themselves.
+pub const TOKENS: usize = 40;
+/// Fewer sequences than an engine has slots, all of them, and again over what was left behind.
+pub const COUNTS: [usize; 4] = [2, PROMPTS.len(), 1, 3];
 /// Kernels for one row and for many round differently; only logits this close may change places.
 const TIE: f32 = 0.02;
 
 /// An engine of 200 positions a sequence.
-pub fn load(backend: &str, max_seqs: u32, pipelined: Option<bool>) -> LlmEngine {
-    let model = place::model(MODEL).expect("the model is in the repository");
-    let mut options = place::options(&model, backend);
+pub fn load(model: &Path, backend: &str, max_seqs: u32, pipelined: Option<bool>) -> LlmEngine {
+    let mut options = place::options(model, backend);
     options.ctx = Some(200);
     // Most prompts take several.
     options.chunk = 7;
@@ -39,9 +42,9 @@ pub fn ids(engine: &LlmEngine, prompt: &str) -> Vec<u32> {
     tokenizer.with_bos(tokenizer.encode(prompt, Special::Plain))
 }
 
-fn generate(engine: &mut LlmEngine, prompt: &[u32], sampling: &Sampling) -> Vec<u32> {
+fn generate(engine: &mut LlmEngine, prompt: &[u32], tokens: usize, sampling: &Sampling) -> Vec<u32> {
     let go = &mut |_| ControlFlow::Continue(());
-    engine.generate(prompt, Some(TOKENS), sampling, go).expect("generates").ids
+    engine.generate(prompt, Some(tokens), sampling, go).expect("generates").ids
 }
 
 /// Panics unless the answers are equal up to the first token that nearly tied with another.
@@ -61,20 +64,25 @@ fn same(what: &str, engine: &mut LlmEngine, prompt: &[u32], together: &[u32], al
     );
 }
 
-/// Panics unless prompts generated together have the answers each has alone.
-pub fn together_is_alone(backend: &str, pipelined: bool) {
-    let mut many = load(backend, PROMPTS.len() as u32, Some(pipelined));
-    let mut one = load(backend, 1, Some(false));
-    let prompts: Vec<Vec<u32>> = PROMPTS.iter().map(|prompt| ids(&one, prompt)).collect();
+/// Panics unless prompts generated together have the answers each has alone: of `tokens` tokens, for
+/// each of `counts` prompts at once. Prints that it skipped where the model is missing.
+pub fn together_is_alone(backend: &str, model: &str, tokens: usize, counts: &[usize], pipelined: bool) {
+    let Some(path) = place::model(model) else {
+        println!("skipped: no model {model} (`cargo xtask test` fetches SmolLM2 and Gemma 3)");
+        return;
+    };
+    let most = counts.iter().copied().max().unwrap_or(1);
+    let mut many = load(&path, backend, most as u32, Some(pipelined));
+    let mut one = load(&path, backend, 1, Some(false));
+    let prompts: Vec<Vec<u32>> = PROMPTS[..most].iter().map(|prompt| ids(&one, prompt)).collect();
     let alone: Vec<Vec<u32>> =
-        prompts.iter().map(|prompt| generate(&mut one, prompt, &Sampling::GREEDY)).collect();
-    // Fewer sequences than the engine has slots, all of them, and again over what was left behind.
-    for count in [2, PROMPTS.len(), 1, 3] {
+        prompts.iter().map(|prompt| generate(&mut one, prompt, tokens, &Sampling::GREEDY)).collect();
+    for &count in counts {
         let asked: Vec<&[u32]> = prompts[..count].iter().map(Vec::as_slice).collect();
-        let answers = many.generate_together(&asked, TOKENS, &Sampling::GREEDY).expect("generates");
+        let answers = many.generate_together(&asked, tokens, &Sampling::GREEDY).expect("generates");
         assert_eq!(answers.len(), count);
         for (index, (answer, alone)) in answers.iter().zip(&alone).enumerate() {
-            let what = format!("{backend}, prompt {index} of {count}, pipelined {pipelined}");
+            let what = format!("{model} on {backend}, prompt {index} of {count}, pipelined {pipelined}");
             same(&what, &mut one, &prompts[index], answer, alone);
         }
     }
@@ -82,22 +90,27 @@ pub fn together_is_alone(backend: &str, pipelined: bool) {
 
 /// Panics unless steps queued ahead give the answers of steps waited for.
 pub fn ahead_changes_nothing(backend: &str) {
-    let (mut ahead, mut waiting) = (load(backend, 1, Some(true)), load(backend, 1, Some(false)));
+    let model = place::model(TALES).expect("the model is in the repository");
+    let [mut ahead, mut waiting] = [true, false].map(|ahead| load(&model, backend, 1, Some(ahead)));
     let drawn = Sampling { temperature: 1.2, top_k: 0, seed: 11, ..Sampling::default() };
     let mut stopped = 0;
     // One engine for all: an answer that ends leaves a step under way for the next to find.
     for prompt in PROMPTS {
         let prompt = ids(&waiting, prompt);
         for sampling in [Sampling::GREEDY, drawn] {
-            let expected = generate(&mut waiting, &prompt, &sampling);
-            assert_eq!(generate(&mut ahead, &prompt, &sampling), expected, "{backend}: {prompt:?}");
+            let expected = generate(&mut waiting, &prompt, TOKENS, &sampling);
+            assert_eq!(generate(&mut ahead, &prompt, TOKENS, &sampling), expected, "{backend}: {prompt:?}");
             stopped += usize::from(expected.len() < TOKENS);
         }
         // One more turn of the same conversation, over what is cached.
-        let longer = [&prompt[..], &generate(&mut waiting, &prompt, &Sampling::GREEDY)].concat();
-        generate(&mut ahead, &prompt, &Sampling::GREEDY);
-        let expected = generate(&mut waiting, &longer, &Sampling::GREEDY);
-        assert_eq!(generate(&mut ahead, &longer, &Sampling::GREEDY), expected, "{backend}: second turn");
+        let longer = [&prompt[..], &generate(&mut waiting, &prompt, TOKENS, &Sampling::GREEDY)].concat();
+        generate(&mut ahead, &prompt, TOKENS, &Sampling::GREEDY);
+        let expected = generate(&mut waiting, &longer, TOKENS, &Sampling::GREEDY);
+        assert_eq!(
+            generate(&mut ahead, &longer, TOKENS, &Sampling::GREEDY),
+            expected,
+            "{backend}: second turn"
+        );
     }
     println!("{backend}: {stopped} answers ended before their limit");
 }

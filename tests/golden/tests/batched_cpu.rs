@@ -2,13 +2,31 @@
 
 use std::ops::ControlFlow;
 
-use cajeta::engine::Sampling;
-use cajeta_golden::batched::{PROMPTS, ahead_changes_nothing, ids, load, together_is_alone};
+use cajeta::engine::{LlmEngine, Sampling};
+use cajeta_golden::batched::{
+    COUNTS, PROMPTS, TALES, TOKENS, ahead_changes_nothing, ids, load, together_is_alone,
+};
+use cajeta_golden::place;
 
 #[test]
 fn together_is_alone_cpu() {
-    together_is_alone("cpu", false);
-    together_is_alone("cpu", true);
+    together_is_alone("cpu", TALES, TOKENS, &COUNTS, false);
+    together_is_alone("cpu", TALES, TOKENS, &COUNTS, true);
+}
+
+#[test]
+fn together_is_alone_smollm2_cpu() {
+    together_is_alone("cpu", "smollm2-135m-q4_1", 8, &[3], false);
+}
+
+#[test]
+fn together_is_alone_gemma3_cpu() {
+    together_is_alone("cpu", "gemma3-270m-q4_k_m", 6, &[3], false);
+}
+
+/// The small model for up to `max_seqs` sequences.
+fn small(max_seqs: u32, pipelined: Option<bool>) -> LlmEngine {
+    load(&place::model(TALES).expect("the model is in the repository"), "cpu", max_seqs, pipelined)
 }
 
 #[test]
@@ -19,7 +37,7 @@ fn ahead_changes_nothing_cpu() {
 #[test]
 fn an_answer_ends_at_the_context_however_it_is_computed() {
     for pipelined in [true, false] {
-        let mut engine = load("cpu", 1, Some(pipelined));
+        let mut engine = small(1, Some(pipelined));
         let prompt = ids(&engine, PROMPTS[0]);
         let go = &mut |_| ControlFlow::Continue(());
         let all = engine.generate(
@@ -36,7 +54,7 @@ fn an_answer_ends_at_the_context_however_it_is_computed() {
 
 #[test]
 fn more_prompts_than_slots_are_refused() {
-    let mut engine = load("cpu", 2, None);
+    let mut engine = small(2, None);
     let prompt = ids(&engine, PROMPTS[0]);
     let asked = [prompt.as_slice(); 3];
     let error = engine.generate_together(&asked, 4, &Sampling::GREEDY).expect_err("three").to_string();
