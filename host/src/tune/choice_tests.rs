@@ -13,7 +13,7 @@ use crate::record::Answered;
 
 const PROBLEM: Problem = Problem { m: 512, n: 4096, k: 4096, batch: 1, aux: 0 };
 
-fn row(name: &'static str, family: &'static str, regime: Regime, priority: i32) -> Row {
+pub(super) fn row(name: &'static str, family: &'static str, regime: Regime, priority: i32) -> Row {
     let arg = |dtype, format, layout| ArgSpec {
         layout,
         dtype,
@@ -42,6 +42,12 @@ fn row(name: &'static str, family: &'static str, regime: Regime, priority: i32) 
         shape_gates: RSlice::EMPTY,
         ready_gates: RSlice::EMPTY,
     }
+}
+
+/// The row with other steps.
+pub(super) fn steps(row: Row, ops: &[Op]) -> Row {
+    let steps = ops.iter().map(|op| Step { op: op.id(), attrs: 0, operands: RSlice::EMPTY });
+    Row { steps: RSlice::from_slice(Vec::leak(steps.collect())), ..row }
 }
 
 /// Two tiles of one family, a loner, and two mat-vecs.

@@ -1,6 +1,9 @@
 //! Families: the shapes of one kernel design that a question could be answered with.
 
-use cajeta_abi::{Geometry, Manifest, Problem, Row};
+use cajeta_abi::{Geometry, Manifest, Problem, Row, Test};
+use cajeta_catalog::contract;
+use cajeta_catalog::oracle::shapes::{row_ops, step_problems};
+use cajeta_catalog::scalars::scalar_bytes;
 use cajeta_plugin_host::Device;
 
 use super::key;
@@ -61,6 +64,22 @@ impl TileFamily {
         Some(TileFamily { label: key::family_label(lead), members: members.collect() })
     }
 
+    /// The family of a row: itself, and the shapes of its design that `admits` lets through.
+    pub fn of_row(rows: &[Row], row: usize, admits: &dyn Fn(&Row) -> bool) -> TileFamily {
+        let is_member = |index: usize| {
+            let others = rows.get(row).zip(rows.get(index));
+            index == row || others.is_some_and(|(lead, other)| are_shapes(lead, other) && admits(other))
+        };
+        let members: Vec<usize> = (0..rows.len()).filter(|&index| is_member(index)).collect();
+        let lead = members.iter().find(|&&index| index == row).and_then(|&index| rows.get(index));
+        let label = lead.map(key::family_label).unwrap_or_default();
+        // Sorted by priority, the declared order.
+        match TileFamily::among(rows, &members) {
+            Some(family) => TileFamily { label, ..family },
+            None => TileFamily { label, members },
+        }
+    }
+
     /// The members at a problem, and those without a launch shape there with the backend's reason.
     pub fn candidates(
         &self,
@@ -84,6 +103,32 @@ impl TileFamily {
         }
         (candidates, refused)
     }
+}
+
+/// Whether the shape gates of a row hold at a problem, for each of its steps with the step's own scalars.
+pub(super) fn gates_hold(row: &Row, problem: &Problem, scalars: &[u8]) -> bool {
+    let (Ok(ops), Ok(problems)) = (row_ops(row), step_problems(row, problem, scalars)) else { return false };
+    let main = row.problem_step as usize;
+    let mut at = 0;
+    let mut steps = Vec::with_capacity(ops.len());
+    for (op, problem) in ops.into_iter().zip(problems) {
+        let end = (at + scalar_bytes(op)).min(scalars.len());
+        steps.push((op, problem, scalars.get(at..end).unwrap_or(&[])));
+        at = end;
+    }
+    let order = || std::iter::once(main).chain((0..steps.len()).filter(|&step| step != main));
+    row.shape_gates.iter().all(|gate| {
+        let subject =
+            |(op, problem, scalars): &(_, _, &[u8])| contract::subject(*op, problem, scalars, gate.subject);
+        let value = order().filter_map(|step| steps.get(step)).find_map(subject);
+        match (value, gate.test, gate.values.first().copied()) {
+            (Some(value), Test::MULTIPLE_OF, Some(of)) => of != 0 && value % of == 0,
+            (Some(value), Test::AT_MOST, Some(limit)) => value <= limit,
+            (Some(value), Test::AT_LEAST, Some(limit)) => value >= limit,
+            (Some(value), Test::ONE_OF, _) => gate.values.contains(&value),
+            _ => false,
+        }
+    })
 }
 
 /// Whether two rows are shapes of one design.

@@ -2,7 +2,8 @@
 //!
 //! [`timer`] times launches, [`store`] keeps answers across runs. [`Tuning`] is both for one device, and
 //! settles a question once: fixed by somebody, remembered, or timed. The questions are a family's member
-//! for a shape ([`TileFamily`], [`ShapeChoice`]). [`bench`] makes what is timed, [`key`] names
+//! for a shape ([`TileFamily`], [`ShapeChoice`]) and the [`probes`]. [`Prewarm`] asks those of a model's
+//! launches, and [`Answers`] is what routing gets. [`bench`] makes what is timed, [`key`] names
 //! answers, [`calibration`] measures what holds for the whole device.
 
 pub mod timer;
@@ -14,10 +15,15 @@ mod family;
 mod choice;
 pub mod bench;
 pub mod calibration;
+pub mod probes;
+mod answers;
+mod prewarm;
 #[cfg(test)]
 mod choice_tests;
 
+pub use answers::Answers;
 pub use choice::{FamilyProbe, ShapeAnswer, ShapeChoice};
 pub use error::TuneError;
 pub use family::{KernelSource, TileFamily};
+pub use prewarm::{Given, Prewarm};
 pub use tuning::{ArmId, FOREIGN_PERCENT_MAX, Hold, Keep, Question, Settled, Spent, Timed, Tuning};

@@ -10,4 +10,4 @@ mod row_probe;
 
 pub use operands::{ArgBytes, arg_bytes, plain_scalars};
 pub use row_bench::RowBench;
-pub use row_probe::RowProbe;
+pub use row_probe::{Form, GivenProbe, Piece, RowProbe};

@@ -140,6 +140,19 @@ impl RowBench {
     /// # Errors
     /// Whatever the device answers.
     pub fn list(&self, queue: &mut Queue, row: usize, launches: u32) -> Result<List, DeviceError> {
+        self.device.list(&self.specs(queue, row, launches)?)
+    }
+
+    /// Launches of a row that takes these operands, to be prepared with others.
+    ///
+    /// # Errors
+    /// Whatever the device answers.
+    pub fn specs(
+        &self,
+        queue: &mut Queue,
+        row: usize,
+        launches: u32,
+    ) -> Result<Vec<LaunchSpec>, DeviceError> {
         let geometry =
             self.device.backend().geometry(row, self.device.facts(), &self.problem, &self.scalars)?;
         let scratch = match geometry.scratch_bytes {
@@ -163,8 +176,7 @@ impl RowBench {
             scratch: scratch.clone(),
             semaphores: semaphores.clone(),
         };
-        let specs: Vec<LaunchSpec> = self.sets.iter().cycle().take(launches as usize).map(spec).collect();
-        self.device.list(&specs)
+        Ok(self.sets.iter().cycle().take(launches as usize).map(spec).collect())
     }
 
     /// The bytes of an argument of the first launch.

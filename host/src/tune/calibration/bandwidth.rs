@@ -131,6 +131,7 @@ fn rate(
     let pass = bench.copies() as u32;
     let arm = Arm {
         name: tool.row.name.to_string(),
+        launches: pass,
         prepare: Box::new(|launches| {
             let mut side = side.borrow_mut();
             let list = bench.list(&mut side, tool.index, launches.max(1) * pass)?;

@@ -65,6 +65,7 @@ fn time(
     let side_queue = std::cell::RefCell::new(device.queue()?);
     let arm = Arm {
         name: spec.name.to_string(),
+        launches: 1,
         prepare: Box::new(|launches| {
             let mut queue = side_queue.borrow_mut();
             let list = bench.list(&mut queue, row, launches)?;

@@ -24,7 +24,9 @@ const HOPELESS: f64 = 1.5;
 pub struct Arm<'a, W> {
     /// Its name.
     pub name: String,
-    /// Prepares so many launches of it, to be submitted as one.
+    /// Launches it is made of.
+    pub launches: u32,
+    /// Prepares it so many times over, to be submitted as one.
     pub prepare: Box<dyn Fn(u32) -> Result<W, DeviceError> + 'a>,
 }
 
@@ -45,7 +47,10 @@ pub struct KernelTimer<Q> {
 /// An arm that was prepared.
 struct Bracket<W> {
     work: W,
-    launches: u32,
+    /// Times the arm is in it.
+    times: u32,
+    /// Launches that is.
+    launches: u64,
 }
 
 impl<Q: TimedQueue> KernelTimer<Q> {
@@ -87,7 +92,7 @@ impl<Q: TimedQueue> KernelTimer<Q> {
         let fastest = warm.iter().copied().fold(f64::INFINITY, f64::min);
         let mut racing: Vec<usize> = (0..arms.len()).collect();
         racing.retain(|&arm| {
-            let hopeless = brackets[arm].launches == 1 && warm[arm] > fastest * HOPELESS;
+            let hopeless = brackets[arm].times == 1 && warm[arm] > fastest * HOPELESS;
             if hopeless {
                 timings[arm].rounds_ns = vec![warm[arm]];
             }
@@ -107,51 +112,29 @@ impl<Q: TimedQueue> KernelTimer<Q> {
         Ok(timings)
     }
 
-    /// Times one bracket of `launches` launches, after one that warms: nanoseconds of one launch.
-    ///
-    /// # Errors
-    /// Whatever the device answers.
-    pub fn once(&mut self, work: &Q::Work, launches: u32) -> Result<f64, DeviceError> {
-        let mut count = 0;
-        let tier = self.clock.tier(&mut self.queue, work, &mut count)?;
-        let from = self.queue.submit(work)?;
-        self.launches += (count + 2) * u64::from(launches);
-        let ns = match tier {
-            Tier::Host => {
-                self.queue.wait(from)?;
-                self.host_ns(work)?
-            }
-            Tier::Event { scale } => {
-                let to = self.queue.submit(work)?;
-                self.queue.wait(to)?;
-                let time = self.queue.elapsed(from, to)?.unwrap_or_default();
-                time.as_secs_f64() * 1e9 * scale
-            }
-        };
-        Ok(ns / f64::from(launches.max(1)))
-    }
-
     /// Prepares an arm's bracket as long as it needs to be, and runs it once.
     fn warm_up(&mut self, arm: &Arm<'_, Q::Work>) -> Result<(Bracket<Q::Work>, f64), DeviceError> {
         let single = (arm.prepare)(1)?;
         // The first launch may load code or fault memory in; the second is what it takes.
         self.host_ns(&single)?;
         let ns = self.host_ns(&single)?;
-        self.launches += 2;
-        let launches = (BRACKET_NS / ns.max(1.0)).ceil().clamp(1.0, f64::from(LAUNCHES)) as u32;
-        if launches == 1 {
-            return Ok((Bracket { work: single, launches }, ns));
+        let of_one = u64::from(arm.launches);
+        self.launches += 2 * of_one;
+        let times = (BRACKET_NS / ns.max(1.0)).ceil().clamp(1.0, f64::from(LAUNCHES)) as u32;
+        if times == 1 {
+            return Ok((Bracket { work: single, times, launches: of_one }, ns));
         }
-        let work = (arm.prepare)(launches)?;
+        let work = (arm.prepare)(times)?;
         self.host_ns(&work)?;
-        self.launches += u64::from(launches);
-        Ok((Bracket { work, launches }, ns))
+        let launches = of_one * u64::from(times);
+        self.launches += launches;
+        Ok((Bracket { work, times, launches }, ns))
     }
 
     fn tier_with(&mut self, bracket: &Bracket<Q::Work>) -> Result<Tier, DeviceError> {
         let mut count = 0;
         let tier = self.clock.tier(&mut self.queue, &bracket.work, &mut count);
-        self.launches += count * u64::from(bracket.launches);
+        self.launches += count * bracket.launches;
         tier
     }
 
@@ -164,12 +147,12 @@ impl<Q: TimedQueue> KernelTimer<Q> {
         timings: &mut [ArmTiming],
     ) -> Result<(), DeviceError> {
         let mut add = |arm: usize, ns: f64| {
-            timings[arm].rounds_ns.push(ns / f64::from(brackets[arm].launches));
+            timings[arm].rounds_ns.push(ns / f64::from(brackets[arm].times));
         };
         if tier == Tier::Host {
             for &arm in racing {
                 let ns = self.host_ns(&brackets[arm].work)?;
-                self.launches += u64::from(brackets[arm].launches);
+                self.launches += brackets[arm].launches;
                 add(arm, ns);
             }
             return Ok(());
@@ -178,10 +161,10 @@ impl<Q: TimedQueue> KernelTimer<Q> {
         // The end of one bracket is the beginning of the next; the first needs a mark before it.
         let Some(&first) = racing.first() else { return Ok(()) };
         let mut marks = vec![self.queue.submit(&brackets[first].work)?];
-        self.launches += u64::from(brackets[first].launches);
+        self.launches += brackets[first].launches;
         for &arm in racing {
             marks.push(self.queue.submit(&brackets[arm].work)?);
-            self.launches += u64::from(brackets[arm].launches);
+            self.launches += brackets[arm].launches;
         }
         if let Some(&last) = marks.last() {
             self.queue.wait(last)?;
@@ -211,6 +194,7 @@ mod tests {
     fn arm(name: &'static str, ns: f64) -> Arm<'static, FakeWork> {
         Arm {
             name: name.to_owned(),
+            launches: 1,
             prepare: Box::new(move |launches| Ok(FakeQueue::work(name, launches, ns))),
         }
     }
