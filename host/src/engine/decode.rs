@@ -88,6 +88,7 @@ impl Runner {
         }
         for (slot, row) in rows.iter().enumerate() {
             self.sequences.reserve_ahead(slot, row.position.saturating_add(1))?;
+            self.decode.state.write_blocks(&mut self.queue, slot, self.sequences.blocks(slot))?;
         }
         self.decode.positions = rows.iter().map(|row| row.position).collect();
         self.decode.state.write_decode(&mut self.queue, rows)
@@ -157,9 +158,12 @@ impl Runner {
         let seqs = self.decode.positions.len();
         for slot in 0..seqs {
             let length = self.decode.positions[slot].saturating_add(1);
+            let known = self.sequences.blocks(slot).len();
             self.sequences.reserve_ahead(slot, length)?;
-            let blocks = self.sequences.blocks(slot);
-            self.decode.state.write_blocks(&mut self.queue, slot, blocks)?;
+            // The device has the rest since the decode began.
+            if self.sequences.blocks(slot).len() != known {
+                self.decode.state.write_blocks(&mut self.queue, slot, self.sequences.blocks(slot))?;
+            }
         }
         let longest = self.decode.positions.iter().max().map_or(0, |&position| position.saturating_add(1));
         let sizes = self.decode_sizes(seqs as u32, longest);
