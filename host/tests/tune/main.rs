@@ -1,0 +1,146 @@
+//! Measured choices on a real device: the processor's backend, as built.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use cajeta::tune::bench::{RowBench, plain_scalars};
+use cajeta::tune::store::{Autotune, BuildParts, DeviceKey, list};
+use cajeta::tune::timer::{DeviceQueue, KernelTimer, Tier};
+use cajeta::tune::{Answers, Prewarm, Spent, Tuning};
+use cajeta_abi::{Capability, FormatId, Problem, Regime, Row};
+use cajeta_catalog::op::Op;
+use cajeta_plugin_host::{Device, open_path};
+
+const Q4_K: FormatId = FormatId(12);
+
+fn device() -> Device {
+    let folder = Path::new(env!("CARGO_BIN_EXE_cajeta")).parent().expect("a folder");
+    let library = folder.join("libcajeta_backend_cpu.so");
+    assert!(
+        library.exists(),
+        "{} is not built: run `cargo xtask test`, or `cargo build -p cajeta-backend-cpu` first",
+        library.display()
+    );
+    let backend = open_path(&library, None).unwrap_or_else(|refusal| panic!("{refusal:?}"));
+    backend.open(0).expect("the processor opens")
+}
+
+/// Choices kept in a folder, on a device that nobody else uses: what the machine does meanwhile is not
+/// what is tested.
+fn tuning(device: &Device, folder: &Path) -> Tuning {
+    let key = DeviceKey::new(device.backend().id(), device.facts());
+    let parts = BuildParts::new(device.backend().version(), device.facts());
+    Tuning::over(Autotune::open(Some(folder), &key), parts, Box::new(|| None))
+}
+
+fn supports(device: &Device) -> impl Fn(Capability) -> bool + '_ {
+    |capability| device.supports(capability).unwrap_or(false)
+}
+
+/// The first row of some ops, a regime and a format that the device supports.
+fn row(device: &Device, ops: &[Op], regime: Regime) -> usize {
+    let serves = |row: &Row| {
+        let same = row.steps.iter().map(|step| step.op).eq(ops.iter().map(|op| op.id()));
+        let reads = row.args.iter().any(|spec| spec.format == Q4_K);
+        let runs = row.needs.iter().all(|need| supports(device)(need.capability));
+        same && reads && runs && row.regime == regime
+    };
+    let found = device.backend().rows().iter().position(serves);
+    found.unwrap_or_else(|| panic!("no row computes {ops:?}"))
+}
+
+/// Settles a prefill product, a mat-vec, a fused segment and the pay of columns.
+fn settle(device: &Device, tuning: &Tuning) -> Answers {
+    let supports = supports(device);
+    let mut prewarm = Prewarm::new(tuning, device, &supports).expect("a queue");
+    let problem = |m| Problem { m, n: 256, k: 512, batch: 1, aux: 0 };
+    let launches = [
+        (row(device, &[Op::Matmul], Regime::PREFILL_BATCH), problem(32)),
+        (row(device, &[Op::Matmul], Regime::DECODE_ROW), problem(1)),
+        (row(device, &[Op::Matmul, Op::Matmul, Op::Glu], Regime::DECODE_COLS), problem(4)),
+    ];
+    for (row, problem) in launches {
+        let scalars = plain_scalars(&device.backend().rows()[row]).expect("no model needed");
+        prewarm.launch(row, &problem, &scalars, &|_| None).expect("settled");
+    }
+    prewarm.cols(Q4_K, 4, 256, 512).expect("settled");
+    prewarm.finish()
+}
+
+#[test]
+fn a_second_load_runs_no_probe_and_says_the_same() {
+    let (device, folder) = (device(), tempfile::tempdir().expect("a folder"));
+    let first = tuning(&device, folder.path());
+    let answers = settle(&device, &first);
+    assert!(first.spent().stored > 0 && first.spent().memory == 0, "{:?}", first.spent());
+    assert!(answers.cols_pay(Q4_K, 4).is_some());
+
+    let names: BTreeSet<String> =
+        list(folder.path()).expect("listed").iter().map(|entry| entry.name()).collect();
+    let expected = [
+        "colsPays-q4k-b4",
+        "colsSeg-gateup-512x512-b4",
+        "mvVariant-q4k-256x512-c1",
+        "shape.q4kPanelGemm.32x256x512",
+        "shape.q4kPanelGemm.32x256x512.margin",
+    ];
+    // A processor without vector units has one member of each family, and nothing to choose.
+    if device.facts().target.as_str() != "portable" {
+        for name in expected {
+            assert!(names.contains(name), "{name} is missing: {names:?}");
+        }
+    }
+
+    let second = tuning(&device, folder.path());
+    let again = settle(&device, &second);
+    assert_eq!(second.spent(), Spent::default(), "everything was remembered");
+    assert_eq!(again.len(), answers.len());
+    assert_eq!(again.cols_pay(Q4_K, 4), answers.cols_pay(Q4_K, 4));
+}
+
+#[test]
+fn a_held_trial_launches_nothing_and_keeps_nothing() {
+    let (device, folder) = (device(), tempfile::tempdir().expect("a folder"));
+    let tuning = tuning(&device, folder.path());
+    let hold = tuning.hold();
+    let answers = settle(&device, &tuning);
+    assert_eq!((tuning.spent(), answers.len()), (Spent::default(), 0));
+    drop(hold);
+    assert!(list(folder.path()).expect("listed").is_empty());
+}
+
+#[test]
+fn a_store_that_cannot_be_written_tunes_once_in_a_run() {
+    let (device, folder) = (device(), tempfile::tempdir().expect("a folder"));
+    let blocked: PathBuf = folder.path().join("a file");
+    std::fs::write(&blocked, "in the way").expect("written");
+    let tuning = tuning(&device, &blocked);
+    settle(&device, &tuning);
+    let spent = tuning.spent();
+    assert!(spent.stored > 0);
+    settle(&device, &tuning);
+    assert_eq!(tuning.spent(), spent, "the run remembers what the disk could not");
+}
+
+#[test]
+fn the_devices_clock_agrees_with_the_hosts() {
+    let device = device();
+    let mut timer = KernelTimer::new(DeviceQueue::new(&device).expect("a queue"));
+    let index = row(&device, &[Op::Matmul], Regime::DECODE_ROW);
+    let problem = Problem { m: 1, n: 256, k: 512, batch: 1, aux: 0 };
+    let scalars = plain_scalars(&device.backend().rows()[index]).expect("no model needed");
+    let queue = timer.queue().queue();
+    let bench = RowBench::new(&device, queue, index, &problem, &scalars, &|_| None).expect("operands");
+    let side = std::cell::RefCell::new(device.queue().expect("a queue"));
+    let arm = cajeta::tune::timer::Arm {
+        name: "product".into(),
+        launches: 1,
+        prepare: Box::new(|launches| bench.list(&mut side.borrow_mut(), index, launches)),
+    };
+    let timings = timer.compare(&[arm]).expect("timed");
+    assert!(timings[0].median_ns > 0.0, "{timings:?}");
+    let Some(Tier::Event { scale }) = timer.tier() else { panic!("{:?}", timer.tier()) };
+    assert!((0.5..=2.0).contains(&scale), "{scale}");
+    // Every launch that ran is counted: two to warm, the clock's, a warm bracket and five rounds.
+    assert!(timer.launches() >= 2 + 5, "{}", timer.launches());
+}
