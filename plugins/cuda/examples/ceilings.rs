@@ -143,7 +143,7 @@ impl Bed {
     ) -> Answer<Times> {
         let function = self.code.function(name)?;
         if shared > 0 {
-            function.allow_shared(SHARED_MOST)?;
+            function.allow_shared(u64::from(SHARED_MOST))?;
         }
         let (count, side) =
             (launches.len() as u32, |index: usize| self.words.address() + (index % 2) as u64 * SIDE * 4);

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cajeta_backend_cuda::{Buffer, CudaBackend, CudaDevice, Queue};
+use cajeta_backend_cuda::{Buffer, CudaBackend, CudaDevice, List, Queue};
 use cajeta_plugin_api::abi::{DeviceFacts, MemoryKind, Problem, Ticket};
 use cajeta_plugin_api::{Answer, Backend, BufferSpan, Device, Fault, Work};
 
@@ -34,7 +34,7 @@ fn main() -> Answer<()> {
     let queue = device.queue()?;
     let mut bed = Bed { device, queue, facts, only: std::env::args().nth(1).unwrap_or_default() };
     println!("| row | at | us a launch, median | min - max | GB/s |\n|---|---|---|---|---|");
-    for context in [512, 8192, 32_768] {
+    for context in [128, 512, 2048, 8192, 32_768] {
         for sequences in [1, 4, 16] {
             bed.attention(sequences, context)?;
         }
@@ -100,7 +100,7 @@ impl Bed {
         bytes: u64,
         problem: Problem,
         scalars: &[u8],
-        launches: Vec<Vec<Option<Span>>>,
+        launches: &[Vec<Option<Span>>],
     ) -> Answer<()> {
         let found = CudaBackend::rows().iter().position(|known| known.name.as_str() == row);
         let index = found.ok_or_else(|| Fault::invalid(format!("no row {row}")))?;
@@ -111,39 +111,44 @@ impl Bed {
             0 => None,
             bytes => Some(self.filled(&vec![0; bytes as usize], bytes)?),
         };
-        let count = launches.len();
-        let work = launches.into_iter().map(|args| Work {
-            row: index,
-            split: geometry.split_max.max(1),
-            problem,
-            args,
-            scalars: scalars.to_vec(),
-            scratch: scratch.clone(),
-            semaphores: semaphores.clone(),
-        });
-        let list = Arc::new(self.device.list(work.collect())?);
+        let mut split = geometry.split_max.max(1);
+        loop {
+            let work = launches.iter().map(|args| Work {
+                row: index,
+                split,
+                problem,
+                args: args.clone(),
+                scalars: scalars.to_vec(),
+                scratch: scratch.clone(),
+                semaphores: semaphores.clone(),
+            });
+            let list = Arc::new(self.device.list(work.collect())?);
+            self.replay(&list, &format!("| {row}, {split} parts | {at}"), bytes, launches.len())?;
+            if split == 1 {
+                return Ok(());
+            }
+            split /= 2;
+        }
+    }
+
+    /// Times replays of a list of `count` launches, each of which touches `bytes`.
+    fn replay(&mut self, list: &Arc<List>, what: &str, bytes: u64, count: usize) -> Answer<()> {
         let mut times = Vec::new();
-        let mut before = self.device.submit(&mut self.queue, &list, false)?;
+        let mut before = self.device.submit(&mut self.queue, list, false)?;
         for replay in 0..REPLAYS + 2 {
-            let after = self.device.submit(&mut self.queue, &list, false)?;
+            let after = self.device.submit(&mut self.queue, list, false)?;
             self.wait(after)?;
             if replay >= 2 {
                 let elapsed = self.device.elapsed(&mut self.queue, before, after)?;
                 times.push(elapsed as f64 / 1e3 / count as f64);
             }
-            before = self.device.submit(&mut self.queue, &list, false)?;
+            before = self.device.submit(&mut self.queue, list, false)?;
         }
         self.wait(before)?;
         times.sort_by(f64::total_cmp);
         let pick = |index: usize| times.get(index).copied().unwrap_or(f64::NAN);
-        println!(
-            "| {row}, split {} | {at} | {:.2} | {:.2} - {:.2} | {:.0} |",
-            geometry.split_max,
-            pick(REPLAYS / 2),
-            pick(0),
-            pick(REPLAYS - 1),
-            bytes as f64 / pick(REPLAYS / 2) / 1e3
-        );
+        let (middle, fast, slow) = (pick(REPLAYS / 2), pick(0), pick(REPLAYS - 1));
+        println!("{what} | {middle:.2} | {fast:.2} - {slow:.2} | {:.0} |", bytes as f64 / middle / 1e3);
         Ok(())
     }
 
@@ -203,7 +208,7 @@ impl Bed {
             ]
         });
         let at = format!("{sequences} x {context} positions");
-        self.time(row, &at, 2 * plane, problem, &scalars, launches.collect())
+        self.time(row, &at, 2 * plane, problem, &scalars, &launches.collect::<Vec<_>>())
     }
 
     fn choices(&mut self, rows: u64) -> Answer<()> {
@@ -215,11 +220,11 @@ impl Bed {
         let (at, bytes) = (format!("{rows} rows of {VOCABULARY}"), rows * VOCABULARY * 4);
         if self.wanted("argmaxRow") {
             let args = vec![Some(logits.clone()), Some(tokens.clone())];
-            self.time("argmaxRow", &at, bytes, problem, &[], vec![args; 64])?;
+            self.time("argmaxRow", &at, bytes, problem, &[], &vec![args; 64])?;
         }
         if self.wanted("sampleRow") {
             let args = vec![Some(logits), Some(params), Some(tokens)];
-            self.time("sampleRow", &at, bytes, problem, &[], vec![args; 16])?;
+            self.time("sampleRow", &at, bytes, problem, &[], &vec![args; 16])?;
         }
         Ok(())
     }
@@ -259,7 +264,7 @@ impl Bed {
             rows * (WIDTH + 2 * width_kv) * 4,
             problem,
             &scalars,
-            vec![args; 64],
+            &vec![args; 64],
         )
     }
 
@@ -283,7 +288,7 @@ impl Bed {
         ];
         for (row, scalars, args) in forms {
             if self.wanted(&row) {
-                self.time(&row, &at, bytes, problem, &scalars, vec![args; 64])?;
+                self.time(&row, &at, bytes, problem, &scalars, &vec![args; 64])?;
             }
         }
         Ok(())

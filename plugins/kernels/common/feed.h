@@ -18,37 +18,51 @@ template <class Work, int WAVES, int STAGES> class Feed {
     const Work& work;
     uint8_t* ring;
     CopyBarrier* barriers;
-    uint32_t slot_bytes, wave;
-    // What is asked for next.
-    uint32_t job, part, unit;
+    uint32_t slot_bytes;
+    // What is asked for next: a job, a part of it, and what is left of that part's units.
+    uint32_t job, part, left, bytes;
+    const uint8_t* at;
     // What is used next: slot and parity of its barrier.
     uint32_t slot, parity;
 
-    __device__ inline void ask(uint32_t into) {
+    __device__ inline void open() {
+        left = 0;
         while (job < work.jobs) {
             const Piece piece = work.piece(job, part);
-            if (unit < piece.units) {
-                if (threadIdx.x % WAVE == 0) bulk_load(ring + into * slot_bytes, piece.at + size_t(unit) * piece.bytes, piece.bytes, barriers + into);
-                unit += WAVES;
+            if (wave_index() < piece.units) {
+                at = piece.at + size_t(wave_index()) * piece.bytes;
+                bytes = piece.bytes;
+                left = (piece.units - wave_index() + WAVES - 1) / WAVES;
                 return;
             }
-            unit = wave;
-            if (++part == Work::PARTS) part = 0, job += gridDim.x;
+            step();
+        }
+    }
+    __device__ inline void step() {
+        if (++part == Work::PARTS) part = 0, job += gridDim.x;
+    }
+    __device__ inline void ask(uint32_t into) {
+        if (left == 0) return;
+        if (threadIdx.x % WAVE == 0) bulk_load(ring + into * slot_bytes, at, bytes, barriers + into);
+        at += WAVES * bytes;
+        if (--left == 0) {
+            step();
+            open();
         }
     }
 
   public:
-    // `shared` has WAVES * STAGES slots, `barriers` as many counters. The block meets between this and `start`.
+    // `shared` has a wave's STAGES slots for each wave, `all` as many counters.
     __device__ inline Feed(const Work& work, uint8_t* shared, CopyBarrier* all, uint32_t slot_bytes)
-        : work(work), slot_bytes(slot_bytes), wave(threadIdx.x / WAVE), job(blockIdx.x), part(0), slot(0), parity(0) {
-        ring = shared + wave * STAGES * slot_bytes;
-        barriers = all + wave * STAGES;
-        unit = wave;
+        : work(work), slot_bytes(slot_bytes), job(blockIdx.x), part(0), slot(0), parity(0) {
+        ring = shared + wave_index() * STAGES * slot_bytes;
+        barriers = all + wave_index() * STAGES;
         if (threadIdx.x % WAVE == 0) {
             for (int i = 0; i < STAGES; i++) copy_barrier_init(barriers + i);
             copy_barriers_ready();
         }
         wave_sync();
+        open();
     }
     // Fills the ring.
     __device__ inline void start() {

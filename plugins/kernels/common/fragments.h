@@ -48,29 +48,32 @@ template <int DIM> struct Query {
             }
         }
     }
-    // `rows` are null where there is no pair. Queries that are stored are visible once the block has met.
-    __device__ inline void load(const float* const (&rows)[2], float scale, uint4* shared) {
-        const uint32_t t = threadIdx.x % 4;
+    // Asks for the rows; null where there is no pair.
+    static __device__ inline void fetch(const float* const (&rows)[2], float4 (&x)[2][DIM / 16]) {
+#pragma unroll
+        for (int side = 0; side < 2; side++)
+#pragma unroll
+            for (int j = 0; j < DIM / 16; j++)
+                x[side][j] = rows[side] == nullptr ? make_float4(0, 0, 0, 0) : reinterpret_cast<const float4*>(rows[side])[j / 2 * 8 + threadIdx.x % 4 * 2 + j % 2];
+    }
+    // Queries that are stored are visible once the block has met.
+    __device__ inline void hold(const float4 (&x)[2][DIM / 16], float scale, uint4* shared) {
         stored = shared;
 #pragma unroll
         for (int side = 0; side < 2; side++) {
             float largest = 0.0f;
-            float4 x[DIM / 16];
 #pragma unroll
-            for (int j = 0; j < DIM / 32; j++)
-#pragma unroll
-                for (int i = 0; i < 2; i++) {
-                    x[2 * j + i] = rows[side] == nullptr ? make_float4(0, 0, 0, 0) : reinterpret_cast<const float4*>(rows[side])[8 * j + 2 * t + i];
-                    const float4 v = x[2 * j + i];
-                    largest = fmaxf(largest, fmaxf(fmaxf(fabsf(v.x), fabsf(v.y)), fmaxf(fabsf(v.z), fabsf(v.w))));
-                }
+            for (int j = 0; j < DIM / 16; j++) {
+                const float4 v = x[side][j];
+                largest = fmaxf(largest, fmaxf(fmaxf(fabsf(v.x), fabsf(v.y)), fmaxf(fabsf(v.z), fabsf(v.w))));
+            }
             largest = fmaxf(largest, wave_shuffle_xor(largest, 1));
             largest = fmaxf(largest, wave_shuffle_xor(largest, 2));
             float up, down;
             to_half_range(largest, up, down);
             inverse[side] = down * scale;
 #pragma unroll
-            for (int j = 0; j < DIM / 32; j++) put(j, side, x[2 * j], x[2 * j + 1], up, shared);
+            for (int j = 0; j < DIM / 32; j++) put(j, side, x[side][2 * j], x[side][2 * j + 1], up, shared);
         }
     }
     __device__ inline void fragment(int step, uint32_t (&h)[4], uint32_t (&l)[4]) const {
@@ -124,10 +127,10 @@ template <int DIM> __device__ inline void score(const Query<DIM>& query, const u
 // Which 16 bytes of a value row lane group g takes i-th; those behind are its odd neighbour's.
 template <int DIM> __device__ inline int value_chunk(int g, int i) { return DIM == 64 ? g : g % 4 + g / 4 * 8 + i % 2 * 4 + i / 2 * 16; }
 
-// Adds weights times values. `seen` has a bit for each of this lane's four positions; what is behind the others is not used.
-template <int DIM>
-__device__ inline void add_values(const uint8_t* slab, bool whole, uint32_t seen, const uint32_t (&high)[4], const uint32_t (&low)[4],
-                                  float (&sums)[DIM / 8][4]) {
+// Adds weights times values. Of a page that is not WHOLE, `seen` has a bit for each of this lane's four positions; what is
+// behind the others is not used, whatever it holds.
+template <int DIM, bool WHOLE>
+__device__ inline void add_values(const uint8_t* slab, uint32_t seen, const uint32_t (&high)[4], const uint32_t (&low)[4], float (&sums)[DIM / 8][4]) {
     const uint32_t lane = threadIdx.x % WAVE, g = lane / 4, t = lane % 4;
     constexpr int TOGETHER = DIM == 64 ? 1 : 2;
 #pragma unroll
@@ -143,7 +146,7 @@ __device__ inline void add_values(const uint8_t* slab, bool whole, uint32_t seen
                 x[p][TOGETHER - 1] = row[value_chunk<DIM>(g, (i + 1) ^ int(t & 1))];
                 swap_if(t & 1, x[p][0], x[p][TOGETHER - 1]);
             }
-            if (!whole && (seen >> p & 1) == 0)
+            if (!WHOLE && (seen >> p & 1) == 0)
 #pragma unroll
                 for (int u = 0; u < TOGETHER; u++) x[p][u] = make_uint4(0, 0, 0, 0);
         }

@@ -1,26 +1,27 @@
 // Feeds the waves of a block of attention with pages: a page's keys of one head lie together, as do its values, and each
-// wave has a ring of its own in shared memory, kept full by bulk copies of both.
+// wave has a ring of its own in shared memory, kept full by bulk copies of keys and values in turn.
 #pragma once
 
 #include "paged.h"
 
-constexpr int PACKED_THREADS = 128;
+constexpr int PACKED_THREADS = 256;
 constexpr int PACKED_WAVES = PACKED_THREADS / WAVE;
 
 // How heads of DIM elements are held.
 template <int DIM> struct Shape {
     static constexpr int STEPS = DIM / 16;
-    // Pages a wave has on their way: 96 KB a block, 128 KB for heads of 256.
+    // Slabs a wave has on their way: 96 KB a block, 128 KB for heads of 256.
     static constexpr int STAGES = DIM == 64 ? 6 : DIM == 128 ? 3 : 2;
     static constexpr uint32_t SLAB = BLOCK_POSITIONS * DIM * 2;
-    static constexpr uint32_t RING = PACKED_WAVES * STAGES * 2 * SLAB;
+    static constexpr uint32_t RING = PACKED_WAVES * STAGES * SLAB;
     // Queries of long heads stay in shared memory behind the ring: registers have no room.
     static constexpr bool HELD = DIM <= 128;
     // Floats between two pairs' sums.
     static constexpr int STRIDE = DIM + 4;
 };
+constexpr int STAGES_MOST = 6;
 
-// A wave's way through its pages.
+// A wave's way through its pages: the keys of a page, its values, the keys of the next.
 template <int DIM> class Pages {
     using S = Shape<DIM>;
     const uint32_t* table;
@@ -29,9 +30,9 @@ template <int DIM> class Pages {
     size_t block_bytes;
     uint8_t* ring;
     CopyBarrier* barriers;
-    // Table entries of 32 pages, one a lane, and of the 32 behind; pages asked for so far.
-    uint32_t mine, later, asked;
-    // What is used next. Bits are a slot's: the parity of its barriers, and whether its page does not exist.
+    // Table entries of 32 pages, one a lane, and of the 32 behind; slabs asked for so far, and the block of the last.
+    uint32_t mine, later, asked, block;
+    // What is used next. Bits are a slot's: the parity of its barrier, and whether its page does not exist.
     uint32_t slot, parities, missing;
 
     __device__ inline uint32_t look_up(uint32_t from) const {
@@ -39,30 +40,29 @@ template <int DIM> class Pages {
         return index < left && at < entries ? table[at] : 0xffffffffu;
     }
     __device__ inline void ask(uint32_t into) {
-        if (asked >= left) return;
-        if (asked % WAVE == 0) mine = later, later = look_up(asked + WAVE);
-        const uint32_t block = wave_shuffle(mine, asked % WAVE);
+        const uint32_t index = asked / 2, side = asked % 2;
+        if (index >= left) return;
+        if (side == 0) {
+            if (index % WAVE == 0) mine = later, later = look_up(index + WAVE);
+            block = wave_shuffle(mine, index % WAVE);
+        }
         asked++;
         if (block >= blocks) {
             missing |= 1u << into;
             return;
         }
         missing &= ~(1u << into);
-        if (threadIdx.x % WAVE == 0) {
-            uint8_t* to = ring + into * 2 * S::SLAB;
-            bulk_load(to, keys + block * block_bytes, S::SLAB, barriers + 2 * into);
-            bulk_load(to + S::SLAB, values + block * block_bytes, S::SLAB, barriers + 2 * into + 1);
-        }
+        if (threadIdx.x % WAVE == 0) bulk_load(ring + into * S::SLAB, (side == 0 ? keys : values) + block * block_bytes, S::SLAB, barriers + into);
     }
 
   public:
     // Before the block meets.
-    __device__ inline Pages(uint8_t* shared, CopyBarrier* all) : left(0), mine(0), later(0), asked(0), slot(0), parities(0), missing(0) {
+    __device__ inline Pages(uint8_t* shared, CopyBarrier* all) : left(0), mine(0), later(0), asked(0), block(0), slot(0), parities(0), missing(0) {
         const uint32_t wave = threadIdx.x / WAVE;
-        ring = shared + wave * S::STAGES * 2 * S::SLAB;
-        barriers = all + wave * S::STAGES * 2;
+        ring = shared + wave * S::STAGES * S::SLAB;
+        barriers = all + wave * S::STAGES;
         if (threadIdx.x % WAVE == 0) {
-            for (int i = 0; i < 2 * S::STAGES; i++) copy_barrier_init(barriers + i);
+            for (int i = 0; i < S::STAGES; i++) copy_barrier_init(barriers + i);
             copy_barriers_ready();
         }
     }
@@ -79,14 +79,12 @@ template <int DIM> class Pages {
         for (int i = 0; i < S::STAGES; i++) ask(i);
     }
     __device__ inline bool exists() const { return (missing >> slot & 1) == 0; }
-    __device__ inline const uint8_t* key_slab() {
-        copy_barrier_wait(barriers + 2 * slot, parities >> slot & 1);
-        return ring + slot * 2 * S::SLAB;
+    // The next slab, once it is there; of a page that exists.
+    __device__ inline const uint8_t* next() const {
+        copy_barrier_wait(barriers + slot, parities >> slot & 1);
+        return ring + slot * S::SLAB;
     }
-    __device__ inline const uint8_t* value_slab() {
-        copy_barrier_wait(barriers + 2 * slot + 1, parities >> slot & 1);
-        return ring + slot * 2 * S::SLAB + S::SLAB;
-    }
+    // Gives its place away.
     __device__ inline void done() {
         if (exists()) parities ^= 1u << slot;
         wave_sync();
@@ -94,4 +92,3 @@ template <int DIM> class Pages {
         if (++slot == S::STAGES) slot = 0;
     }
 };
-

@@ -2,23 +2,30 @@
 // at its full bandwidth, one block a multiprocessor.
 //
 // The block asks for its first weights, waits for the launch in front, stages the activations, then takes its jobs: each
-// wave adds up its units of a tile, the waves' sums meet in shared memory, and `finish` gets each feature's sum.
+// wave adds up its units of a tile, the waves' sums meet in shared memory, and `finish` gets each feature's sum. A wave
+// stages the units it uses itself, and the factor of the norm joins at the end, so waves meet only where they add up.
 #pragma once
 
+#include "launch.h"
 #include "column.h"
 #include "feed.h"
-#include "tile16.h"
 
-constexpr int STREAM_THREADS = 512;
+constexpr int STREAM_THREADS = 256;
 constexpr int STREAM_WAVES = STREAM_THREADS / WAVE;
-constexpr int STREAM_STAGES = 2;
+#define STREAM_KERNEL KERNEL_RESIDENT(STREAM_THREADS, 2)
 
-// Waves' sums of a job: two jobs' worth, so that one is read while the next is written.
+// Where the sums of the waves meet. Waves run ahead of each other by up to SLOTS jobs; job i of a block is summed by its
+// wave i % STREAM_WAVES.
 template <int PARTS> struct Meeting {
-    float sums[2][PARTS][TILE_FEATURES][STREAM_WAVES + 1];
+    static constexpr int SLOTS = 4;
+    // A feature's sums of all waves, four words apart from a multiple of eight.
+    float sums[SLOTS][PARTS][TILE_FEATURES][STREAM_WAVES + 4];
+    // The waves' sums of squares.
+    float squares[STREAM_WAVES];
+    CopyBarrier full[SLOTS], empty[SLOTS];
 };
 
-// What a launch multiplies: where its activations and norm are, and which formats it reads.
+// What a launch multiplies: its activations and their norm.
 struct StreamInput {
     const float* x;
     const float* norm;
@@ -26,66 +33,81 @@ struct StreamInput {
     float eps, offset;
 };
 
-template <class F> __device__ inline const float* sums_of(const Column& column, uint32_t unit) {
-    return (F::GROUP == 32 ? column.by32 : column.by16) + unit * (F::DEPTH / F::GROUP);
-}
-
 // `Work` has PARTS, jobs, piece(job, part) as Feed wants them; First and Rest, the formats of jobs before and from
-// `rest`; prepare(), run once the launch in front is done; finish(job, feature, sums, inverse), run by a half wave a
-// feature with the sum of each part.
+// `rest`; before() and prepare(), run before and after the launch in front is done; finish(job, sums), run by a wave whose
+// lane has the sum of feature lane / 2 of each part.
 template <bool NORM, class Work> __device__ inline void stream(Work& work, const StreamInput& in) {
     using First = typename Work::First;
     using Rest = typename Work::Rest;
+    using Meet = Meeting<Work::PARTS>;
     constexpr uint32_t SLOT = First::BYTES > Rest::BYTES ? First::BYTES : Rest::BYTES;
-    constexpr bool BY32 = First::GROUP == 32 || Rest::GROUP == 32, BY16 = First::GROUP == 16 || Rest::GROUP == 16;
+    // Units a wave has on their way: as many as leave room for those of the next launch.
+    constexpr int STAGES = SLOT > 3000 ? 3 : 4;
     extern __shared__ uint4 dynamic_shared[];
-    __shared__ Meeting<Work::PARTS> meeting;
-    __shared__ CopyBarrier barriers[STREAM_WAVES * STREAM_STAGES];
+    __shared__ Meet meeting;
+    __shared__ CopyBarrier barriers[STREAM_WAVES * STAGES];
     uint8_t* shared = reinterpret_cast<uint8_t*>(dynamic_shared);
-    Column column;
-    column.x = reinterpret_cast<uint16_t*>(shared + STREAM_WAVES * STREAM_STAGES * SLOT);
-    column.by32 = reinterpret_cast<float*>(column.x + in.width);
-    column.by16 = column.by32 + (BY32 ? in.width / 32 : 0);
+    const uint32_t units = in.width / UNIT, wave = wave_index(), lane = threadIdx.x % WAVE, g = lane / 4;
+    const Column column(shared + STREAM_WAVES * STAGES * SLOT, units);
 
-    Feed<Work, STREAM_WAVES, STREAM_STAGES> feed(work, shared, barriers, SLOT);
+    if (threadIdx.x < Meet::SLOTS) copy_barrier_init(meeting.full + lane, STREAM_WAVES), copy_barrier_init(meeting.empty + lane);
+    Feed<Work, STREAM_WAVES, STAGES> feed(work, shared, barriers, SLOT);
     feed.start();
-    release_consumers();
+    if (NORM)
+        for (uint32_t line = threadIdx.x; line < in.width / 32; line += STREAM_THREADS) prefetch(in.norm + line * 32);
     work.before();
+    // The one time the block meets: the counters above are there for all.
+    __syncthreads();
     wait_for_producer();
-    const float inverse = stage_column<STREAM_THREADS, NORM, BY32, BY16>(in.x, in.norm, in.width, in.eps, in.offset, column);
+    float squares = stage_units<STREAM_WAVES, NORM>(in.x, in.norm, in.offset, units, wave, column);
+    // Not before: what the launch behind asks for would be in the way of the activations.
+    release_consumers();
     work.prepare();
+    if (NORM) {
+        squares = wave_sum(squares);
+        if (lane == 0) meeting.squares[wave] = squares;
+    }
 
-    const uint32_t wave = threadIdx.x / WAVE, lane = threadIdx.x % WAVE, g = lane / 4;
-    const uint32_t feature = threadIdx.x / STREAM_WAVES, from = threadIdx.x % STREAM_WAVES;
-    int side = 0;
-    for (uint32_t job = blockIdx.x; job < work.jobs; job += gridDim.x, side ^= 1) {
+    uint32_t index = 0;
+    for (uint32_t job = blockIdx.x; job < work.jobs; job += gridDim.x, index++) {
+        const uint32_t slot = index % Meet::SLOTS, round = index / Meet::SLOTS;
 #pragma unroll
         for (int part = 0; part < Work::PARTS; part++) {
             TileSums acc;
             acc.clear();
-            const uint32_t units = work.piece(job, part).units;
             for (uint32_t unit = wave; unit < units; unit += STREAM_WAVES) {
                 const uint8_t* weights = feed.next();
                 if (job < work.rest)
-                    First::column(weights, column.x + unit * First::DEPTH, sums_of<First>(column, unit), acc);
+                    First::column(weights, column.unit(unit), acc);
                 else
-                    Rest::column(weights, column.x + unit * Rest::DEPTH, sums_of<Rest>(column, unit), acc);
+                    Rest::column(weights, column.unit(unit), acc);
                 feed.done();
             }
             float sums[2];
             acc.total(sums);
-            if (lane % 4 == 0) meeting.sums[side][part][g][wave] = sums[0], meeting.sums[side][part][g + 8][wave] = sums[1];
+            if (part == 0 && round > 0) copy_barrier_wait(meeting.empty + slot, (round - 1) & 1);
+            if (lane % 4 == 0) meeting.sums[slot][part][g][wave] = sums[0], meeting.sums[slot][part][g + 8][wave] = sums[1];
         }
-        __syncthreads();
-        if (threadIdx.x >= TILE_FEATURES * STREAM_WAVES) continue;
+        wave_sync();
+        if (lane == 0) copy_barrier_arrive(meeting.full + slot);
+        if (index % STREAM_WAVES != wave) continue;
+        copy_barrier_wait(meeting.full + slot, round & 1);
+        float norm = 1.0f;
+        if (NORM) {
+            float total = 0.0f;
+#pragma unroll
+            for (int i = 0; i < STREAM_WAVES; i++) total += meeting.squares[i];
+            norm = rsqrtf(total / float(in.width) + in.eps);
+        }
         float sums[Work::PARTS];
 #pragma unroll
         for (int part = 0; part < Work::PARTS; part++) {
-            float sum = meeting.sums[side][part][feature][from];
-#pragma unroll
-            for (int mask = STREAM_WAVES / 2; mask > 0; mask /= 2) sum += wave_shuffle_xor(sum, mask);
-            sums[part] = sum * inverse;
+            const float4 a = *reinterpret_cast<const float4*>(&meeting.sums[slot][part][lane / 2][lane % 2 * (STREAM_WAVES / 2)]);
+            const float sum = (a.x + a.y) + (a.z + a.w);
+            sums[part] = (sum + wave_shuffle_xor(sum, 1)) * norm;
         }
-        work.finish(job, feature, from == 0, sums);
+        wave_sync();
+        if (lane == 0) copy_barrier_arrive(meeting.empty + slot);
+        work.finish(job, sums);
     }
 }

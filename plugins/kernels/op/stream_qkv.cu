@@ -30,10 +30,9 @@ template <class F, class V> struct Projections {
         jobs = rest + keys;
     }
     __device__ inline Piece piece(uint32_t job, uint32_t) const {
-        if (job >= rest) return Piece{launch.arg[4] + size_t(job - rest) * (width / V::DEPTH) * V::BYTES, width / V::DEPTH, V::BYTES};
-        const uint8_t* base = job < queries ? launch.arg[2] + size_t(job) * (width / F::DEPTH) * F::BYTES
-                                            : launch.arg[3] + size_t(job - queries) * (width / F::DEPTH) * F::BYTES;
-        return Piece{base, width / F::DEPTH, F::BYTES};
+        const uint32_t units = width / UNIT;
+        if (job >= rest) return Piece{launch.arg[4] + size_t(job - rest) * units * V::BYTES, units, V::BYTES};
+        return Piece{job < queries ? launch.arg[2] + size_t(job) * units * F::BYTES : launch.arg[3] + size_t(job - queries) * units * F::BYTES, units, F::BYTES};
     }
     // Frequencies depend on the model alone.
     __device__ inline void before() {
@@ -52,15 +51,15 @@ template <class F, class V> struct Projections {
             if (block < min(launch.bytes[10], launch.bytes[11]) / (block_elements * 2))
                 slot = block * block_elements + position % BLOCK_POSITIONS * rope.head_dim;
         }
-        __syncthreads();
     }
-    __device__ inline void finish(uint32_t job, uint32_t feature, bool writes, const float (&sums)[1]) {
+    __device__ inline void finish(uint32_t job, const float (&sums)[1]) {
         float value = sums[0];
-        // Features 2i and 2i + 1 are the halves of one wave.
-        const float other = wave_shuffle_xor(value, WAVE / 2);
+        // Two lanes a feature: the other of a pair is two lanes away.
+        const float other = wave_shuffle_xor(value, 2);
+        const uint32_t feature = threadIdx.x % WAVE / 2;
         const uint32_t local = (job < queries ? job : job < rest ? job - queries : job - rest) * TILE_FEATURES + feature;
         const uint32_t head = local / rope.head_dim, element = local % rope.head_dim;
-        if (!writes) return;
+        if (threadIdx.x % 2 != 0) return;
         if (job < rest && element < rope.rope_dim) {
             const float2 turn = turns[element / 2];
             value = element % 2 == 0 ? value * turn.x - other * turn.y : other * turn.y + value * turn.x;
@@ -81,6 +80,6 @@ template <class F, class V> __device__ inline void projections(const Launch& lau
     stream<true>(work, in);
 }
 
-KERNEL_RESIDENT(STREAM_THREADS, 2) q4kq4kStreamNormQkvPairs(BY_VALUE Launch launch) { projections<TileQ4_K, TileQ4_K>(launch); }
-KERNEL_RESIDENT(STREAM_THREADS, 2) q4kq6kStreamNormQkvPairs(BY_VALUE Launch launch) { projections<TileQ4_K, TileQ6_K>(launch); }
-KERNEL_RESIDENT(STREAM_THREADS, 2) q6kq6kStreamNormQkvPairs(BY_VALUE Launch launch) { projections<TileQ6_K, TileQ6_K>(launch); }
+STREAM_KERNEL q4kq4kStreamNormQkvPairs(BY_VALUE Launch launch) { projections<TileQ4_K, TileQ4_K>(launch); }
+STREAM_KERNEL q4kq6kStreamNormQkvPairs(BY_VALUE Launch launch) { projections<TileQ4_K, TileQ6_K>(launch); }
+STREAM_KERNEL q6kq6kStreamNormQkvPairs(BY_VALUE Launch launch) { projections<TileQ6_K, TileQ6_K>(launch); }

@@ -4,8 +4,8 @@
 use cajeta_plugin_api::catalog::quant::Format;
 
 use crate::format::{
-    Bf16, CHUNK, CHUNK_SCALES, Decode, F16, F32, Iq4Nl, Iq4Xs, Mxfp4, Q2K, Q3K, Q4_0, Q4_1, Q4K, Q5_0, Q5_1,
-    Q5K, Q6K, Q8_0,
+    Bf16, CHUNK, CHUNK_SCALES, Decode, F16, F32, Iq4Nl, Iq4Xs, Mxfp4, OPEN_BYTES, Q2K, Q3K, Q4_0, Q4_1, Q4K,
+    Q5_0, Q5_1, Q5K, Q6K, Q8_0,
 };
 use crate::kernel::attention::DenseArgs;
 use crate::kernel::dot::DotArgs;
@@ -31,7 +31,7 @@ pub(crate) struct FormatKernels {
 }
 
 /// Adds panel times packed activations to the sums of a tile.
-pub(crate) type Tile = unsafe fn(*const f32, *const f32, usize, *mut f32, bool);
+pub(crate) type Tile = unsafe fn(*const f32, *const f32, usize, *mut f32, bool, *const f32);
 /// [`attention::scores`] for a number of query heads.
 pub(crate) type Scores = unsafe fn(*const f32, usize, &[*const u16], *mut f32, usize);
 /// [`attention::values`] for a number of query heads.
@@ -124,9 +124,9 @@ macro_rules! tier {
             }
             $(#[target_feature(enable = $feature)])?
             unsafe fn tile_of<const MV: usize>(
-                panel: *const f32, packed: *const f32, steps: usize, sums: *mut f32, fresh: bool,
+                panel: *const f32, packed: *const f32, steps: usize, sums: *mut f32, fresh: bool, ahead: *const f32,
             ) {
-                tile::tile::<$simd, MV, $nr>(panel, packed, steps, sums, fresh);
+                tile::tile::<$simd, MV, $nr>(panel, packed, steps, sums, fresh, ahead);
             }
             $(#[target_feature(enable = $feature)])?
             unsafe fn pack(
@@ -196,6 +196,7 @@ macro_rules! tier {
             const fn format<D: Decode>() -> FormatKernels {
                 // `expand` and `dot` keep a chunk's scales in an array of this size.
                 assert!(CHUNK % D::LEN == 0 && CHUNK / D::LEN * D::SCALES <= CHUNK_SCALES);
+                assert!(D::OPEN <= OPEN_BYTES);
                 FormatKernels {
                     dot: [if D::RAGGED { dot_of::<D, 4, 1> } else { dot_of::<D, $r1, 1> }, dot_of::<D, $r2, 2>, dot_of::<D, $r3, 3>, dot_of::<D, $r4, 4>],
                     dot_one: [dot_of::<D, 1, 1>, dot_of::<D, 1, 2>, dot_of::<D, 1, 3>, dot_of::<D, 1, 4>],

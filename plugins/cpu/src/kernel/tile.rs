@@ -8,7 +8,7 @@
 
 use std::mem::MaybeUninit;
 
-use crate::format::{CHUNK, CHUNK_SCALES, Decode};
+use crate::format::{CHUNK, CHUNK_SCALES, Decode, OPEN_BYTES};
 use crate::simd::Simd;
 
 /// Values of k laid side by side for each row of a panel.
@@ -32,6 +32,8 @@ pub(crate) unsafe fn expand<S: Simd, D: Decode>(
     let place = |at: usize| panel.wrapping_add(at / STEP * STEP * nr + at % STEP);
     let mut scales = MaybeUninit::<[f32; CHUNK_SCALES]>::uninit();
     let scales = scales.as_mut_ptr().cast::<f32>();
+    let mut room = MaybeUninit::<[u8; OPEN_BYTES]>::uninit();
+    let room = room.as_mut_ptr().cast::<u8>();
     let blocks = len / D::LEN;
     for block in 0..blocks {
         let at = row.add(block * D::BYTES);
@@ -39,6 +41,7 @@ pub(crate) unsafe fn expand<S: Simd, D: Decode>(
         if in_chunk == 0 {
             D::scales::<S>(at, (blocks - block).min(CHUNK / D::LEN), scales);
         }
+        let at = D::open::<S>(at, room);
         for index in 0..D::LEN / (2 * S::LANES) {
             let pair = D::pair::<S>(at, scales.add(in_chunk * D::SCALES), index);
             S::store(place(block * D::LEN + pair.first_at), pair.first);
@@ -95,7 +98,14 @@ pub(crate) unsafe fn pack(
     }
 }
 
-/// Adds (or, when `fresh`, writes) the products of `steps` runs of [`STEP`] to the sums.
+/// Bytes of a cache line.
+const LINE: usize = 64;
+/// Cache lines of activations a tile asks for ahead in each run of [`STEP`].
+pub(crate) const AHEAD_LINES: usize = 8;
+
+/// Adds (or, when `fresh`, writes) the products of `steps` runs of [`STEP`] to the sums, and asks for the
+/// `steps * AHEAD_LINES` cache lines at `ahead`: activations that outgrow the second-level cache stream from further off
+/// than the processor's own prefetching hides.
 ///
 /// # Safety
 /// The CPU has `S`'s features; `panel` holds `steps * NR * 16` values, `packed`
@@ -107,6 +117,7 @@ pub(crate) unsafe fn tile<S: Simd, const MV: usize, const NR: usize>(
     steps: usize,
     sums: *mut f32,
     fresh: bool,
+    ahead: *const f32,
 ) {
     let width = MV * S::LANES;
     let mut acc = [[S::zero(); MV]; NR];
@@ -120,7 +131,11 @@ pub(crate) unsafe fn tile<S: Simd, const MV: usize, const NR: usize>(
     for step in 0..steps {
         let panel = panel.add(step * NR * STEP);
         let packed = packed.add(step * STEP * width);
+        let ahead = ahead.cast::<u8>().wrapping_add(step * AHEAD_LINES * LINE);
         for k in 0..STEP {
+            if k % (STEP / AHEAD_LINES) == 0 {
+                S::prefetch_far(ahead.wrapping_add(k / (STEP / AHEAD_LINES) * LINE));
+            }
             let mut x = [S::zero(); MV];
             for (v, x) in x.iter_mut().enumerate() {
                 *x = S::load(packed.add(k * width + v * S::LANES));

@@ -215,4 +215,8 @@ impl Simd for Avx2 {
     unsafe fn prefetch(at: *const u8) {
         _mm_prefetch::<_MM_HINT_T0>(at.cast());
     }
+    #[inline(always)]
+    unsafe fn prefetch_far(at: *const u8) {
+        _mm_prefetch::<_MM_HINT_T1>(at.cast());
+    }
 }

@@ -4,7 +4,7 @@
 use super::matmul::{DOT_ROWS, Ending, Product, bias_at};
 use super::operands::Memory;
 use super::{ARENA, Crew, Task};
-use crate::kernel::tile::STEP;
+use crate::kernel::tile::{AHEAD_LINES, STEP};
 use crate::tier::Tier;
 
 /// Values of k decoded at a time: with [`PANEL_ROWS`] rows, a panel fits the
@@ -120,6 +120,7 @@ impl GemmTask {
                 }
                 let mut row = band;
                 while row < band_end {
+                    let next = if row + width < band_end { row + width } else { row };
                     for t in 0..all_tiles {
                         let sums_at = ((row - band) / width * all_tiles + t) * nr * width;
                         // SAFETY: panel tile `t` holds `steps` runs; tile row
@@ -128,12 +129,14 @@ impl GemmTask {
                         // `from..from + steps * STEP` are read; the sums of a band
                         // take at most PANEL_ROWS * BAND values.
                         unsafe {
+                            let packed = |row: usize| self.packed.f32().add(row * padded + from * width);
                             tile(
                                 panel.add(t * nr * steps * STEP),
-                                self.packed.f32().add(row * padded + from * width),
+                                packed(row),
                                 steps,
                                 sums.add(sums_at),
                                 from == 0,
+                                packed(next).wrapping_add(t * steps * AHEAD_LINES * 16),
                             );
                         }
                     }

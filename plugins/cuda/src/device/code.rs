@@ -30,7 +30,10 @@ impl LoadedCode {
                     modules.entry(kernel.code).or_insert(Module::load(context, code.bytes, code.file)?)
                 }
             };
-            functions.insert(kernel.name, (module.function(kernel.name)?, kernel.waits));
+            let function = module.function(kernel.name)?;
+            // Once and for all: the limit is the function's, and a launch of a smaller problem must not lower it.
+            function.allow_shared(context.shared_opt_in().saturating_sub(u64::from(kernel.static_shared)))?;
+            functions.insert(kernel.name, (function, kernel.waits));
         }
         if functions.is_empty() {
             return Err(Fault::unsupported(format!(

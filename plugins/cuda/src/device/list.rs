@@ -8,10 +8,7 @@ use super::code::LoadedCode;
 use super::memory::Buffer;
 use crate::driver::{Context, Event, Function, Graph, Node, Stream};
 use crate::launch::{Block, Bound, Stage, bind};
-use crate::registry;
-
-/// Dynamic shared bytes a launch may ask for without opting in.
-const SHARED_DEFAULT: u32 = 48 << 10;
+use crate::registry::{self, Kind};
 
 /// One kernel of a launch.
 struct Part {
@@ -43,19 +40,20 @@ impl List {
         work: Vec<Work<Buffer>>,
     ) -> Answer<List> {
         let mut launches = Vec::with_capacity(work.len());
+        let mut after_relayout = false;
         for work in &work {
             let Bound { row, entry, stages, block } = bind(work, context.multiprocessors())?;
             let names = entry.kernels();
             let mut kernels = Vec::with_capacity(stages.len());
             for stage in stages {
                 let name = names.get(stage.kernel).map_or("", String::as_str);
-                let (function, early) = code.function(name)?.clone();
-                if stage.shared > SHARED_DEFAULT {
-                    function.allow_shared(stage.shared)?;
-                }
+                let (function, waits) = code.function(name)?.clone();
+                // Weights are read before the wait; right behind what writes them there is nothing to start early.
+                let early = waits && !after_relayout;
                 kernels.push(Part { function, stage, early });
             }
             launches.push(Launch { row, kernels, block });
+            after_relayout = entry.kind == Kind::Relayout;
         }
         let nodes: Vec<Node<'_, Block>> =
             launches.iter().flat_map(|launch| launch.kernels.iter().map(|part| launch.node(part))).collect();

@@ -17,6 +17,7 @@ use super::library::Driver;
 pub(crate) struct Context {
     handle: CUcontext,
     multiprocessors: u64,
+    shared_opt_in: u64,
 }
 
 // SAFETY: a context handle may be used from any thread that makes it current, which every call here does first.
@@ -37,13 +38,13 @@ impl Context {
         let mut handle: CUcontext = std::ptr::null_mut();
         // SAFETY: the device is one the driver gave out; it writes a handle.
         check(unsafe { cuDevicePrimaryCtxRetain(&raw mut handle, device) }, "making a context")?;
+        let answer = |attribute| device_attribute(device, attribute);
         let context = Arc::new(Context {
             handle,
-            multiprocessors: device_attribute(
-                device,
-                CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
-            )
-            .unwrap_or(1),
+            multiprocessors: answer(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+                .unwrap_or(1),
+            shared_opt_in: answer(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+                .unwrap_or(48 << 10),
         });
         retained.push((index, Arc::clone(&context)));
         Ok(context)
@@ -58,6 +59,11 @@ impl Context {
     /// Multiprocessors of its device.
     pub(crate) fn multiprocessors(&self) -> u64 {
         self.multiprocessors
+    }
+
+    /// Shared bytes a block may have at most, when its kernel asks.
+    pub(crate) fn shared_opt_in(&self) -> u64 {
+        self.shared_opt_in
     }
 
     /// Makes the context the calling thread's current one.

@@ -69,7 +69,7 @@ unsafe impl Sync for Function {}
 
 impl Function {
     /// Lets launches ask for up to `bytes` of dynamic shared memory.
-    pub(crate) fn allow_shared(&self, bytes: u32) -> Answer<()> {
+    pub(crate) fn allow_shared(&self, bytes: u64) -> Answer<()> {
         self.module.context.bind()?;
         let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         let bytes = i32::try_from(bytes).map_err(|_| Fault::invalid("shared memory beyond 2 GiB"))?;

@@ -12,16 +12,17 @@ use crate::registry::Entry;
 pub(crate) const HEAD_DIM_MAX: u32 = 256;
 /// Most query heads of a group, and (row, head) pairs of a block.
 pub(crate) const GROUP_MAX: u32 = 16;
-/// Threads of a block, and waves of 32.
+/// Threads of a block of the plain form; of the packed one, and its waves of 32.
 const THREADS: u32 = 128;
-const WAVES: u32 = 4;
+const PACKED_THREADS: u32 = 256;
+const WAVES: u32 = PACKED_THREADS / 32;
 /// Positions a block of the plain form takes at a time: the width of a wave.
 const POSITIONS: u32 = 32;
 /// Halves between two keys of its tile beyond their own, against bank conflicts.
 const PAD: u32 = 8;
 /// Positions of a page, and the fewest a part is worth: a page a wave.
 const PAGE: u32 = 16;
-const PART_POSITIONS: u64 = 64;
+const PART_POSITIONS: u64 = 128;
 /// Most parts.
 const SPLIT_MAX: u64 = 64;
 /// Index of the first kernel on the matrix units among the row's.
@@ -51,7 +52,7 @@ impl Heads {
         Ok(Heads { group, kv: heads.n_head_kv, query: heads.n_head, dim })
     }
 
-    /// Pages a wave of the packed form has on their way; `None` where only the plain form holds such heads.
+    /// Slabs of keys or values a wave of the packed form has on their way; `None` where only the plain form holds such heads.
     fn packed(&self) -> Option<(usize, u32)> {
         match self.dim {
             64 => Some((PACKED, 6)),
@@ -124,12 +125,12 @@ pub(super) fn stages(problem: &Problem, scalars: &[u8], split: u32) -> Answer<Ve
     let heads = Heads::of(scalars)?;
     let kv = size("K/V heads", u64::from(heads.kv), 65_535)?;
     let grid = [size("tiles", heads.tiles(problem), i32::MAX as u64)?, kv, split];
-    if let Some((kernel, pages)) = heads.packed() {
+    if let Some((kernel, slabs)) = heads.packed() {
         let slab = PAGE * heads.dim * 2;
         // Queries of long heads, high and low, lie behind the ring.
         let queries = if heads.dim > 128 { 2 * GROUP_MAX * heads.dim * 2 } else { 0 };
-        let shared = WAVES * pages * 2 * slab + queries;
-        return Ok(vec![Stage { kernel, grid, threads: THREADS, shared }]);
+        let shared = WAVES * slabs * slab + queries;
+        return Ok(vec![Stage { kernel, grid, threads: PACKED_THREADS, shared }]);
     }
     let kernel = match heads.dim {
         0..=64 => 0,
@@ -168,10 +169,10 @@ mod tests {
         let packed = scalars(32, 8, 128);
         assert_eq!(
             [of(1, 256, &packed), of(1, 8192, &packed), of(4, 8192, &packed), of(16, 8192, &packed)],
-            [4, 16, 4, 1]
+            [2, 16, 4, 1]
         );
         let plain = scalars(32, 8, 80);
-        assert_eq!([of(1, 256, &plain), of(1, 8192, &plain), of(64, 8192, &plain)], [4, 33, 3]);
+        assert_eq!([of(1, 256, &plain), of(1, 8192, &plain), of(64, 8192, &plain)], [2, 33, 3]);
         let prefill = Entry { regime: Regime::PREFILL_BATCH, ..entry };
         assert_eq!(split(prefill, &problem(1, 1, 8192), &packed, 132).unwrap(), 1);
     }

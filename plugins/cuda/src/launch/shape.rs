@@ -78,9 +78,7 @@ pub(crate) fn stages(
             one([size("M x K / 256", m.saturating_mul(k).div_ceil(256), LINE)?, 1, 1], 256)
         }
         // A row's heads are dealt to blocks while there are few rows.
-        Kind::RopeAppend { .. } => {
-            one([size("M", m, LINE)?, (256 / m.max(1)).clamp(1, 32) as u32, 1], 128)
-        }
+        Kind::RopeAppend { .. } => one([size("M", m, LINE)?, (256 / m.max(1)).clamp(1, 32) as u32, 1], 128),
         Kind::Argmax | Kind::Sample => {
             let parts = size("parts", choice::parts(entry.kind, problem), SIDE)?;
             one([size("M", m, LINE)?, parts, 1], 512)

@@ -6,14 +6,15 @@ use cajeta_plugin_api::catalog::scalars::{RopeAppendScalars, read_step};
 use cajeta_plugin_api::{Answer, Fault};
 
 use super::shape::{Stage, one, size};
-use crate::registry::{Entry, Kind, Stream, Tile, tile_of};
+use crate::registry::{Entry, Kind, Stream, Tile, UNIT, tile_of};
 
 /// Widest activations a block holds.
 pub(crate) const STREAM_WIDTH_MAX: u64 = 32_768;
-/// Threads of a block, waves of 32, and units a wave has on their way.
-const THREADS: u32 = 512;
-const WAVES: u64 = 16;
-const STAGES: u64 = 2;
+/// Threads of a block, and its waves.
+const THREADS: u32 = 256;
+const WAVES: u64 = 8;
+/// Bytes of activations of a unit: a high and a low byte an input, a sum of each 16, what a step is worth.
+const ACTIVATIONS: u64 = 2 * UNIT + UNIT / 16 * 4 + 4;
 /// Threads of a block of a relayout, and waves of it.
 const RELAYOUT_THREADS: u32 = 128;
 
@@ -28,9 +29,8 @@ pub(super) fn stages(
     multiprocessors: u64,
 ) -> Answer<Vec<Stage>> {
     let formats: Vec<Tile> = formats(entry).into_iter().filter_map(tile_of).collect();
-    let Some(first) = formats.first() else { return Err(Fault::internal("a stream without a format")) };
     if entry.kind == Kind::Relayout {
-        let units = Tile::count(problem.n).saturating_mul(problem.k / first.depth);
+        let units = Tile::count(problem.n).saturating_mul(problem.k / UNIT);
         let blocks = units.div_ceil(u64::from(RELAYOUT_THREADS / 32));
         return Ok(one([size("units / 4", blocks, i32::MAX as u64)?, 1, 1], RELAYOUT_THREADS));
     }
@@ -53,9 +53,9 @@ pub(super) fn stages(
     };
     let blocks = jobs.clamp(1, multiprocessors);
     let slot = formats.iter().map(|tile| tile.bytes).max().unwrap_or(0);
-    let sums =
-        |group: u64| if formats.iter().any(|tile| tile.group == group) { problem.k / group * 4 } else { 0 };
-    let shared = WAVES * STAGES * slot + problem.k * 2 + sums(32) + sums(16);
+    // As `stream.h` says: about as many bytes on their way for each format.
+    let stages = if slot > 3000 { 3 } else { 4 };
+    let shared = WAVES * stages * slot + problem.k / UNIT * ACTIVATIONS;
     let stage = Stage {
         kernel: 0,
         grid: [size("blocks", blocks, i32::MAX as u64)?, 1, 1],
@@ -86,7 +86,7 @@ mod tests {
         let entry = Entry { kind, format: Some(Format::Q6_K), regime: Regime::DECODE_ROW };
         let problem = Problem { m: 1, n: 4096, k: 14_336, ..Problem::default() };
         let stage = &stages(entry, &problem, &[], 132).unwrap()[0];
-        assert_eq!((stage.grid, stage.shared), ([132, 1, 1], 32 * 1696 + 28_672 + 14_336 / 16 * 4));
+        assert_eq!((stage.grid, stage.shared), ([132, 1, 1], 24 * 3360 + 56 * 580));
         let narrow = Problem { n: 40, ..problem };
         assert_eq!(stages(entry, &narrow, &[], 132).unwrap()[0].grid, [3, 1, 1]);
         assert!(stages(entry, &Problem { k: 1 << 20, ..problem }, &[], 132).is_err());

@@ -10,6 +10,8 @@ use cajeta_plugin_api::{Answer, Fault};
 
 /// Output features of a tile.
 const FEATURES: u64 = 16;
+/// Inputs of a unit.
+pub(crate) const UNIT: u64 = 256;
 
 /// Formats that are relaid; format `TILED[i]` in layout `OWN + i`.
 pub(super) const TILED: [Format; 2] = [Format::Q4_K, Format::Q6_K];
@@ -18,12 +20,8 @@ pub(super) const TILED: [Format; 2] = [Format::Q4_K, Format::Q6_K];
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Tile {
     pub(crate) layout: LayoutId,
-    /// Inputs of a unit.
-    pub(crate) depth: u64,
-    /// Bytes of a unit.
+    /// Bytes of a unit: a tile's features by [`UNIT`] inputs.
     pub(crate) bytes: u64,
-    /// Inputs of a sum of activations it needs: 32 or 16.
-    pub(crate) group: u64,
 }
 
 impl Tile {
@@ -38,8 +36,8 @@ pub(crate) fn tile_of(format: Format) -> Option<Tile> {
     let index = TILED.iter().position(|tiled| *tiled == format)? as u32;
     let layout = LayoutId(LayoutId::OWN.0 + index);
     Some(match format {
-        Format::Q4_K => Tile { layout, depth: 256, bytes: 2368, group: 32 },
-        _ => Tile { layout, depth: 128, bytes: 1696, group: 16 },
+        Format::Q4_K => Tile { layout, bytes: 2368 },
+        _ => Tile { layout, bytes: 3360 },
     })
 }
 
@@ -70,16 +68,16 @@ pub(crate) fn layout_bytes(layout: LayoutId, shapes: &[Shape]) -> Answer<u64> {
     let [shape] = shapes else {
         return Err(Fault::invalid(format!("{} sources given, this layout has 1", shapes.len())));
     };
-    if shape.format.0 != format.id() || !shape.width.is_multiple_of(256) {
+    if shape.format.0 != format.id() || !shape.width.is_multiple_of(UNIT) {
         return Err(Fault::invalid(format!(
-            "rows of {} values in format {}: expected {} and a multiple of 256",
+            "rows of {} values in format {}: expected {} and a multiple of {UNIT}",
             shape.width,
             shape.format.0,
             format.name()
         )));
     }
     Tile::count(shape.rows)
-        .checked_mul(shape.width / tile.depth)
+        .checked_mul(shape.width / UNIT)
         .and_then(|units| units.checked_mul(tile.bytes))
         .ok_or_else(|| Fault::invalid(format!("{} rows of {} overflow 64 bits", shape.rows, shape.width)))
 }
@@ -94,7 +92,7 @@ mod tests {
         let q4 = layout_bytes(LayoutId::OWN, &[shape(Format::Q4_K, 17, 512)]);
         assert_eq!(q4, Ok(2 * 2 * 2368));
         let q6 = layout_bytes(LayoutId(LayoutId::OWN.0 + 1), &[shape(Format::Q6_K, 16, 256)]);
-        assert_eq!(q6, Ok(2 * 1696));
+        assert_eq!(q6, Ok(3360));
         assert!(layout_bytes(LayoutId::OWN, &[shape(Format::Q6_K, 16, 256)]).is_err());
         assert!(layout_bytes(LayoutId::OWN, &[shape(Format::Q4_K, 16, 100)]).is_err());
         assert!(layout_bytes(LayoutId::OWN, &[shape(Format::Q4_K, u64::MAX, 1 << 40)]).is_err());

@@ -7,7 +7,7 @@ mod wiring;
 mod streams;
 mod manifest;
 
-pub(crate) use layouts::{Tile, layout_bytes, layouts, tile_of};
+pub(crate) use layouts::{Tile, UNIT, layout_bytes, layouts, tile_of};
 pub(crate) use manifest::manifest;
 
 use std::sync::OnceLock;
