@@ -4,17 +4,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cajeta::engine::{DEFAULT_CHUNK, EngineError, EngineOptions, Fill, LlmEngine};
-use cajeta::tune::calibration::{CalibrationFact, CalibrationKey, CalibrationStore};
-use cajeta_abi::Fact;
 use cajeta_model_arch::config::ModelConfig;
 use cajeta_model_arch::gguf::GgufFile;
-use cajeta_plugin_host::Device;
 use clap::{Args, ValueEnum};
-use serde::Serialize;
 
 use super::answer::milliseconds;
 use super::failure::{Failure, Outcome};
 use super::launches::Launches;
+use super::measured::{Bandwidth, Kind, Measured, Report, StepFacts};
 use super::model::{BackendFlags, load};
 use super::output;
 
@@ -99,13 +96,6 @@ struct Test {
     depth: u32,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Kind {
-    Prefill,
-    Decode,
-}
-
 impl Test {
     /// The field's name for it: `tg128@b4@d8192`.
     fn name(&self) -> String {
@@ -135,71 +125,6 @@ fn tests(flags: &Flags) -> Vec<(u32, Vec<Test>)> {
         (depth, prompts.chain(decodes).collect())
     };
     flags.depths.iter().map(of_depth).collect()
-}
-
-#[derive(Serialize)]
-struct Report {
-    model: String,
-    backend: String,
-    device: String,
-    load_ms: f64,
-    /// What the device's memory can do; absent where neither driver nor calibration says.
-    bandwidth: Option<Bandwidth>,
-    tests: Vec<Measured>,
-}
-
-/// Bytes per second, and who says so.
-#[derive(Serialize, Clone, Copy)]
-struct Bandwidth {
-    bytes_per_second: f64,
-    /// `datasheet` or `calibration`.
-    origin: &'static str,
-}
-
-impl Bandwidth {
-    fn of(device: &Device) -> Option<Bandwidth> {
-        if let Some(bytes) = device.facts().get(Fact::BANDWIDTH) {
-            return Some(Bandwidth { bytes_per_second: bytes as f64, origin: "datasheet" });
-        }
-        let (record, _) = CalibrationStore::of(device.backend()).serve(&CalibrationKey::of(device))?;
-        let bytes_per_second = record.get(CalibrationFact::BandwidthIdle)?;
-        Some(Bandwidth { bytes_per_second, origin: "calibration" })
-    }
-}
-
-#[derive(Serialize)]
-struct Measured {
-    test: String,
-    kind: Kind,
-    n: u32,
-    batch: u32,
-    depth: u32,
-    /// What the cache held below the depth.
-    fill: Option<&'static str>,
-    /// Tokens of all sequences per second: the median, the extremes, and every repetition.
-    tokens_per_second: f64,
-    slowest: f64,
-    fastest: f64,
-    repetitions: Vec<f64>,
-    /// The rest is of decode steps only, by the median repetition.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    step: Option<StepFacts>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    spans: Option<Launches>,
-}
-
-#[derive(Serialize)]
-struct StepFacts {
-    wall_ms: f64,
-    /// By the device's clock; absent where it has none, or nothing was queued ahead.
-    device_ms: Option<f64>,
-    host_submit_us: f64,
-    weight_bytes: u64,
-    /// Keys and values, at the middle of the test.
-    cache_bytes: u64,
-    bytes_per_second: f64,
-    /// Of the device's bandwidth.
-    bandwidth_share: Option<f64>,
 }
 
 /// Times everything that was asked for.
@@ -331,72 +256,6 @@ fn launches(engine: &mut LlmEngine, test: Test, repetitions: u32) -> Outcome<Lau
         }
         Err(error) => Err(error.into()),
     }
-}
-
-impl Report {
-    fn heading(&self) -> String {
-        let bandwidth = self.bandwidth.map(|Bandwidth { bytes_per_second, origin }| {
-            format!(", {:.0} GB/s by its {origin}", bytes_per_second / 1e9)
-        });
-        format!(
-            "{} on {}: {}{}, loaded in {:.2} s\n{}\n",
-            self.model,
-            self.backend,
-            self.device,
-            bandwidth.unwrap_or_default(),
-            self.load_ms / 1000.0,
-            line([
-                "test",
-                "tok/s",
-                "from",
-                "to",
-                "ms/step",
-                "device ms",
-                "host us",
-                "GB/step",
-                "GB/s",
-                "share"
-            ])
-        )
-    }
-}
-
-impl Measured {
-    /// Its line of the table, and its kernels.
-    fn lines(&self) -> String {
-        let mut test = self.test.clone();
-        if self.fill == Some("noise") {
-            test.push_str(" (noise)");
-        }
-        let [rate, from, to] =
-            [self.tokens_per_second, self.slowest, self.fastest].map(|rate| format!("{rate:.1}"));
-        let absent = || "-".to_owned();
-        let step = match &self.step {
-            None => [(); 6].map(|()| absent()),
-            Some(step) => [
-                format!("{:.3}", step.wall_ms),
-                step.device_ms.map_or_else(absent, |ms| format!("{ms:.3}")),
-                format!("{:.1}", step.host_submit_us),
-                format!("{:.3}", (step.weight_bytes + step.cache_bytes) as f64 / 1e9),
-                format!("{:.0}", step.bytes_per_second / 1e9),
-                step.bandwidth_share.map_or_else(absent, |share| format!("{:.1} %", 100.0 * share)),
-            ],
-        };
-        let [wall, device, host, bytes, speed, share] = &step;
-        let mut out = line([&test, &rate, &from, &to, wall, device, host, bytes, speed, share]);
-        out.push('\n');
-        if let Some(spans) = &self.spans {
-            out.push_str(&format!("{spans}\n"));
-        }
-        out
-    }
-}
-
-/// A line of the table. Lines are printed as their tests end, so widths are fixed.
-fn line(cells: [&str; 10]) -> String {
-    let [test, rest @ ..] = cells;
-    let rest: String = rest.iter().map(|cell| format!(" {cell:>9}")).collect();
-    format!("{test:<26}{rest}")
 }
 
 #[cfg(test)]

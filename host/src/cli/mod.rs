@@ -34,6 +34,7 @@ mod check;
 pub(crate) mod backends;
 pub(crate) mod kernels;
 mod launches;
+mod measured;
 pub(crate) mod bench;
 pub(crate) mod synth;
 pub(crate) mod tune;
