@@ -1,20 +1,21 @@
 //! What a model file holds, as data: for `inspect`, in either of its forms.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use cajeta::engine::{DEFAULT_CHUNK, human_bytes};
 use cajeta::kv::KvPool;
+use cajeta_catalog::kv::BLOCK_POSITIONS;
 use cajeta_model_arch::config::ModelConfig;
 use cajeta_model_arch::gguf::GgufFile;
 use cajeta_model_arch::plan::Plan;
 use cajeta_model_arch::template::ChatTemplate;
 use cajeta_model_arch::tokenizer::Tokenizer;
-use cajeta_plugin_host::{SelectOptions, printable};
+use cajeta_plugin_host::printable;
 use serde::Serialize;
 
-use super::failure::{Failure, Outcome};
-use super::lowering::{Lowering, open, usual_context};
+use super::conversation::takes_instructions;
+use super::failure::Outcome;
+use super::verdict::{Verdict, Where, verdict};
+use super::weights::{ClassShare, FormatShare, classes, formats};
 
 /// Everything `inspect` says.
 #[derive(Serialize)]
@@ -27,21 +28,15 @@ pub(crate) struct Contents {
     pub(crate) parameters: u64,
     pub(crate) n_tensors: usize,
     pub(crate) formats: Vec<FormatShare>,
+    pub(crate) classes: Vec<ClassShare>,
     pub(crate) shape: Option<Shape>,
     pub(crate) vocabulary: Option<Vocabulary>,
     pub(crate) chat_template: bool,
+    pub(crate) template: Option<Template>,
     pub(crate) memory: Memory,
     pub(crate) runs: Verdict,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tensors: Option<Vec<Tensor>>,
-}
-
-/// The tensors of one format.
-#[derive(Serialize)]
-pub(crate) struct FormatShare {
-    pub(crate) format: &'static str,
-    pub(crate) tensors: u64,
-    pub(crate) bytes: u64,
 }
 
 /// Dimensions.
@@ -59,6 +54,9 @@ pub(crate) struct Shape {
 /// The tokenizer's special tokens.
 #[derive(Serialize)]
 pub(crate) struct Vocabulary {
+    /// The kind of tokenizer, and the rules that split words for it.
+    pub(crate) model: Option<String>,
+    pub(crate) pre: Option<String>,
     pub(crate) tokens: usize,
     pub(crate) bos: Option<Token>,
     pub(crate) eos: Option<Token>,
@@ -80,21 +78,19 @@ pub(crate) struct Token {
 pub(crate) struct Memory {
     pub(crate) weight_bytes: u64,
     pub(crate) kv_bytes_per_1k_tokens: Option<u64>,
+    /// The context in question, and the K/V cache for it.
+    pub(crate) context: Option<u32>,
+    pub(crate) kv_bytes: Option<u64>,
 }
 
-/// Whether the model runs on the backend that would be selected.
-#[derive(Serialize, Default)]
-pub(crate) struct Verdict {
-    pub(crate) yes: bool,
-    pub(crate) backend: Option<String>,
-    pub(crate) device: Option<String>,
-    /// Device memory it takes at the usual context, for people.
-    #[serde(skip)]
-    pub(crate) note: Option<String>,
-    /// Bytes of device memory at the usual context.
-    pub(crate) device_bytes: Option<u64>,
-    /// Why not.
-    pub(crate) reasons: Vec<String>,
+/// What the chat template can do.
+#[derive(Serialize)]
+pub(crate) struct Template {
+    pub(crate) bytes: usize,
+    /// Whether it takes instructions to the model.
+    pub(crate) system: bool,
+    /// Whether it speaks of tools.
+    pub(crate) tools: bool,
 }
 
 /// One tensor.
@@ -113,7 +109,7 @@ impl Contents {
     ///
     /// # Errors
     /// Only when standard keys are damaged; what cannot run is part of the answer.
-    pub(crate) fn read(file: &GgufFile, select: &SelectOptions) -> Outcome<Contents> {
+    pub(crate) fn read(file: &GgufFile, place: &Where<'_>) -> Outcome<Contents> {
         let text = |key| -> Outcome<Option<String>> {
             Ok(file.metadata().str(key)?.map(|text| printable::line(text, 200)))
         };
@@ -121,18 +117,17 @@ impl Contents {
         let mut kept = |reason: String| reasons.push(reason);
         let config = ModelConfig::from_gguf(file).map_err(|error| kept(error.to_string())).ok();
         let tokenizer = Tokenizer::from_gguf(file.metadata()).map_err(|error| kept(error.to_string())).ok();
-        if let Some(tokenizer) = &tokenizer
-            && let Err(error) = ChatTemplate::from_gguf(file.metadata(), tokenizer)
-        {
-            kept(error.to_string());
-        }
+        let template = tokenizer.as_ref().and_then(|tokenizer| {
+            ChatTemplate::from_gguf(file.metadata(), tokenizer).map_err(|error| kept(error.to_string())).ok()
+        });
         let plan = config
             .as_ref()
             .and_then(|config| Plan::build(config, file).map_err(|error| kept(error.to_string())).ok());
         let runs = match (&plan, &config) {
-            (Some(plan), Some(config)) if reasons.is_empty() => verdict(plan, config, select),
+            (Some(_), Some(config)) if reasons.is_empty() => verdict(file, config, place),
             _ => Verdict { reasons, ..Verdict::default() },
         };
+        let context = config.as_ref().map(|config| place.context(config));
         let tensors = file.tensors();
         Ok(Contents {
             path: file.path().to_path_buf(),
@@ -142,15 +137,28 @@ impl Contents {
             architecture: text("general.architecture")?,
             parameters: tensors.iter().map(|tensor| tensor.n_values()).sum(),
             n_tensors: tensors.len(),
-            formats: formats(file),
+            formats: formats(tensors.iter()),
+            classes: classes(tensors),
             shape: config.as_ref().map(shape),
-            vocabulary: tokenizer.as_ref().map(vocabulary),
+            vocabulary: match &tokenizer {
+                Some(tokenizer) => {
+                    let (model, pre) = (text("tokenizer.ggml.model")?, text("tokenizer.ggml.pre")?);
+                    Some(Vocabulary { model, pre, ..vocabulary(tokenizer) })
+                }
+                None => None,
+            },
             chat_template: file.metadata().str("tokenizer.chat_template")?.is_some(),
+            template: template.flatten().as_ref().map(abilities),
             memory: Memory {
                 weight_bytes: tensors.iter().map(|tensor| tensor.bytes).sum(),
                 kv_bytes_per_1k_tokens: plan
                     .as_ref()
-                    .map(|plan| KvPool::bytes(&plan.kv, 1024 / cajeta_catalog::kv::BLOCK_POSITIONS)),
+                    .map(|plan| KvPool::bytes(&plan.kv, 1024 / BLOCK_POSITIONS)),
+                context,
+                kv_bytes: plan
+                    .as_ref()
+                    .zip(context)
+                    .map(|(plan, context)| KvPool::bytes(&plan.kv, context.div_ceil(BLOCK_POSITIONS))),
             },
             runs,
             tensors: Some(tensors.iter().map(tensor).collect()),
@@ -158,17 +166,12 @@ impl Contents {
     }
 }
 
-fn formats(file: &GgufFile) -> Vec<FormatShare> {
-    let mut shares: BTreeMap<&'static str, (u64, u64)> = BTreeMap::new();
-    for tensor in file.tensors() {
-        let (count, bytes) = shares.entry(tensor.format.name()).or_default();
-        *count += 1;
-        *bytes += tensor.bytes;
+fn abilities(template: &ChatTemplate) -> Template {
+    Template {
+        bytes: template.source().len(),
+        system: takes_instructions(template),
+        tools: template.source().contains("tools"),
     }
-    let share = |(format, (tensors, bytes))| FormatShare { format, tensors, bytes };
-    let mut shares: Vec<FormatShare> = shares.into_iter().map(share).collect();
-    shares.sort_by_key(|share| std::cmp::Reverse(share.bytes));
-    shares
 }
 
 fn shape(config: &ModelConfig) -> Shape {
@@ -187,6 +190,8 @@ fn vocabulary(tokenizer: &Tokenizer) -> Vocabulary {
     let token =
         |id: u32| Token { id, text: printable::line(tokenizer.token_text(id).unwrap_or_default(), 60) };
     Vocabulary {
+        model: None,
+        pre: None,
         tokens: tokenizer.n_vocab(),
         bos: tokenizer.bos().map(token),
         eos: tokenizer.eos().map(token),
@@ -204,38 +209,4 @@ fn tensor(tensor: &cajeta_model_arch::gguf::TensorInfo) -> Tensor {
         bytes: tensor.bytes,
         offset: tensor.offset,
     }
-}
-
-/// Selects a backend and lowers the plan for it; loads nothing.
-fn verdict(plan: &Plan, config: &ModelConfig, select: &SelectOptions) -> Verdict {
-    let mut verdict = Verdict::default();
-    if let Err(failure) = place(plan, config, select, &mut verdict) {
-        let reason = match failure {
-            Failure::Work(sentence) | Failure::Usage(sentence) => sentence,
-            Failure::Interrupted | Failure::OutputClosed => String::new(),
-        };
-        verdict.reasons.push(reason);
-    }
-    verdict
-}
-
-fn place(plan: &Plan, config: &ModelConfig, select: &SelectOptions, verdict: &mut Verdict) -> Outcome {
-    let device = open(select)?;
-    verdict.backend = Some(device.backend().id().to_owned());
-    verdict.device = Some(printable::line(device.facts().name.as_str(), 124));
-    let ctx = usual_context(config.n_ctx_train);
-    let lowering = Lowering::new(&device, plan, ctx, DEFAULT_CHUNK.min(ctx))?;
-    let wanted = lowering.bytes()?.into_iter().fold(0u64, u64::saturating_add);
-    let free = device.mem_info()?.free;
-    verdict.device_bytes = Some(wanted);
-    if wanted > free {
-        return Err(Failure::work(format!(
-            "it wants {} of device memory at context {ctx} and {} are free; a smaller --ctx may do",
-            human_bytes(wanted),
-            human_bytes(free)
-        )));
-    }
-    verdict.note = Some(format!(", taking {} of its memory at context {ctx}", human_bytes(wanted)));
-    verdict.yes = true;
-    Ok(())
 }

@@ -8,7 +8,7 @@ use cajeta_model_arch::template::Message;
 use cajeta_plugin_host::printable;
 
 use super::answer::{generate, timings_line};
-use super::conversation::chat_prompt;
+use super::conversation::{chat_prompt, mention_lost_instructions};
 use super::failure::{Failure, Outcome, one_sentence};
 use super::{output, saved};
 
@@ -68,6 +68,9 @@ impl Dialogue {
         };
         dialogue.reset();
         dialogue.check(&dialogue.messages)?;
+        if dialogue.manner.system.is_some() {
+            mention_lost_instructions(&dialogue.engine);
+        }
         Ok(dialogue)
     }
 
@@ -170,6 +173,7 @@ impl Dialogue {
                     self.manner.system = Some(text.to_owned());
                     self.reset();
                     output::note("the conversation begins anew with these instructions");
+                    mention_lost_instructions(&self.engine);
                 }
             }
             ("stats", _) => self.stats(),

@@ -4,20 +4,23 @@ use std::path::PathBuf;
 
 use cajeta::engine::human_bytes;
 use cajeta_model_arch::gguf::{GgufFile, MetaValue};
-use cajeta_plugin_host::SelectOptions;
 use cajeta_plugin_host::printable;
 use clap::Args;
 
-use super::contents::{Contents, Verdict};
-use super::failure::Outcome;
-use super::model::BackendFlags;
+use super::contents::Contents;
+use super::failure::{Failure, Outcome, one_sentence};
+use super::model::PlacementFlags;
 use super::output;
 use super::table::Table;
+use super::verdict::{Verdict, Where};
+use super::weights::{FormatShare, spoken};
 
 const EXAMPLES: &str = "\
 Examples:
   cajeta inspect model.gguf
+  cajeta inspect model.gguf --ctx 32768
   cajeta inspect model.gguf --tensors
+  cajeta inspect model.gguf --template
   cajeta inspect model.gguf --json | jq .runs
 A file that this build or machine cannot run is inspected all the same; the reason is in the answer.";
 
@@ -28,23 +31,33 @@ pub(crate) struct Flags {
     /// The GGUF file
     model: PathBuf,
     /// List every tensor
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     tensors: bool,
     /// List every metadata key
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     metadata: bool,
+    /// Print the chat template and nothing else
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["tensors", "metadata", "json"])]
+    template: bool,
     #[command(flatten)]
-    backend: BackendFlags,
+    placement: PlacementFlags,
     /// Print everything as JSON
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     json: bool,
 }
 
 /// Prints what a file holds.
 pub(crate) fn run(flags: Flags) -> Outcome {
     let file = GgufFile::open(&flags.model)?;
-    let select: SelectOptions = flags.backend.resolve()?;
-    let mut contents = Contents::read(&file, &select)?;
+    if flags.template {
+        return match file.metadata().str("tokenizer.chat_template")? {
+            Some(template) => output::piece(&format!("{}\n", template.trim_end_matches('\n'))),
+            None => Err(Failure::work(format!("{} has no chat template", file.path().display()))),
+        };
+    }
+    let select = flags.placement.backend.resolve()?;
+    let place = Where { select: &select, ctx: flags.placement.ctx, chunk: flags.placement.chunk };
+    let mut contents = Contents::read(&file, &place)?;
     if !flags.tensors {
         contents.tensors = None;
     }
@@ -65,7 +78,8 @@ fn describe(contents: &Contents) -> String {
     line("file", format!("{} ({size}, GGUF version {})", contents.path.display(), contents.version));
     line("name", contents.name.clone().unwrap_or_else(|| "none given".into()));
     line("architecture", contents.architecture.clone().unwrap_or_else(|| "none given".into()));
-    line("parameters", format!("{} in {} tensors", contents.parameters, contents.n_tensors));
+    let parameters = contents.parameters;
+    line("parameters", format!("{} ({parameters}) in {} tensors", spoken(parameters), contents.n_tensors));
     if let Some(shape) = &contents.shape {
         line(
             "shape",
@@ -77,7 +91,9 @@ fn describe(contents: &Contents) -> String {
         line("context", format!("{} positions trained", shape.context));
     }
     if let Some(vocabulary) = &contents.vocabulary {
-        line("vocabulary", format!("{} tokens", vocabulary.tokens));
+        let kind = |kind: &Option<String>| kind.clone().unwrap_or_else(|| "none named".into());
+        let (model, pre) = (kind(&vocabulary.model), kind(&vocabulary.pre));
+        line("tokenizer", format!("{model}, word rules {pre}, {} tokens", vocabulary.tokens));
         let token = |token: &super::contents::Token| format!("{} {:?}", token.id, token.text);
         let added = |added: bool| if added { "added to prompts" } else { "not added" };
         if let Some(bos) = &vocabulary.bos {
@@ -86,31 +102,17 @@ fn describe(contents: &Contents) -> String {
         let ends: Vec<String> = vocabulary.end.iter().map(token).collect();
         line("end tokens", if ends.is_empty() { "none".into() } else { ends.join(", ") });
     }
-    line("chat template", if contents.chat_template { "yes" } else { "no" }.into());
-    line("weights", human_bytes(contents.memory.weight_bytes));
-    if let Some(bytes) = contents.memory.kv_bytes_per_1k_tokens {
-        line("K/V cache", format!("{} per 1024 tokens", human_bytes(bytes)));
+    line("chat template", template(contents));
+    let memory = &contents.memory;
+    line("weights", human_bytes(memory.weight_bytes));
+    if let (Some(per_1k), Some(context), Some(bytes)) =
+        (memory.kv_bytes_per_1k_tokens, memory.context, memory.kv_bytes)
+    {
+        let [per_1k, bytes] = [per_1k, bytes].map(human_bytes);
+        line("K/V cache", format!("{bytes} at context {context} ({per_1k} per 1024 positions)"));
     }
-    match &contents.runs {
-        Verdict { yes: true, backend, device, note, .. } => {
-            let on = format!("{}: {}", backend.as_deref().unwrap_or("?"), device.as_deref().unwrap_or("?"));
-            line("runs here", format!("yes, on {on}{}", note.as_deref().unwrap_or_default()));
-        }
-        Verdict { reasons, .. } => {
-            line("runs here", "no".into());
-            for reason in reasons {
-                line("", super::failure::one_sentence(reason));
-            }
-        }
-    }
-    let mut formats = Table::new(&["format", "tensors", "bytes", "share"]);
-    let total: u64 = contents.formats.iter().map(|format| format.bytes).sum();
-    for format in &contents.formats {
-        let share = 100.0 * format.bytes as f64 / total.max(1) as f64;
-        let [count, size] = [format.tensors.to_string(), human_bytes(format.bytes)];
-        formats.row([format.format.to_owned(), count, size, format!("{share:.1} %")]);
-    }
-    out.push_str(&format!("\n{formats}"));
+    out.push_str(&runs(&contents.runs));
+    out.push_str(&format!("\n{}", by_class(contents)));
     if let Some(tensors) = &contents.tensors {
         let mut table = Table::new(&["tensor", "shape", "format", "bytes", "offset"]);
         for tensor in tensors {
@@ -121,6 +123,80 @@ fn describe(contents: &Contents) -> String {
         out.push_str(&format!("\n{table}"));
     }
     out
+}
+
+fn template(contents: &Contents) -> String {
+    let Some(template) = &contents.template else {
+        return if contents.chat_template { "yes, and it cannot be used" } else { "no" }.into();
+    };
+    let takes = |does: bool, what: &str| format!("{} {what}", if does { "takes" } else { "takes no" });
+    format!(
+        "{} bytes, {}, {}",
+        template.bytes,
+        takes(template.system, "instructions"),
+        takes(template.tools, "tools")
+    )
+}
+
+/// Whether it runs, and what it takes or what is in the way.
+fn runs(verdict: &Verdict) -> String {
+    let mut out = String::new();
+    let mut line = |label: &str, value: String| out.push_str(&format!("{label:<14}{value}\n"));
+    let on = verdict.backend.as_deref().zip(verdict.device.as_deref());
+    let on = on.map(|(backend, device)| format!(" on {backend}: {device}")).unwrap_or_default();
+    line(
+        "runs here",
+        format!("{}{on}", if verdict.yes { "yes," } else { "no," }).trim_end_matches(',').into(),
+    );
+    for reason in &verdict.reasons {
+        line("", one_sentence(reason));
+    }
+    if let Some(needs) = &verdict.needs {
+        let [weights, kv, work, total, mapped] =
+            [needs.weight_bytes, needs.kv_bytes, needs.work_bytes, needs.total(), needs.mapped_bytes]
+                .map(human_bytes);
+        let free = verdict.free_bytes.map(|free| format!(" of {} free", human_bytes(free)));
+        let free = free.unwrap_or_default();
+        line("takes", format!("{total}{free}: {weights} weights, {kv} K/V cache, {work} work space"));
+        if needs.mapped_bytes > 0 {
+            line("", format!("and {mapped} of weights read in place from the file's pages"));
+        }
+    }
+    out
+}
+
+/// What the tensors are for, and in which formats.
+fn by_class(contents: &Contents) -> Table {
+    let mut table = Table::new(&["tensors of", "count", "parameters", "bytes", "share", "formats"]);
+    let total = contents.memory.weight_bytes.max(1) as f64;
+    let formats = |shares: &[FormatShare]| {
+        let named = shares.iter().map(|share| format!("{} x {}", share.tensors, share.format));
+        named.collect::<Vec<_>>().join(", ")
+    };
+    let share = |bytes: u64| format!("{:.1} %", 100.0 * bytes as f64 / total);
+    for class in &contents.classes {
+        let [count, bytes] = [class.tensors.to_string(), human_bytes(class.bytes)];
+        let parameters = spoken(class.parameters);
+        table.row([
+            class.class.into(),
+            count,
+            parameters,
+            bytes,
+            share(class.bytes),
+            formats(&class.formats),
+        ]);
+    }
+    let (count, bytes) = (contents.n_tensors.to_string(), human_bytes(contents.memory.weight_bytes));
+    let all = formats(&contents.formats);
+    table.row([
+        "all".into(),
+        count,
+        spoken(contents.parameters),
+        bytes,
+        share(contents.memory.weight_bytes),
+        all,
+    ]);
+    table
 }
 
 fn metadata(file: &GgufFile) -> String {

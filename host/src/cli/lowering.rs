@@ -11,12 +11,35 @@ use cajeta_catalog::kv::BLOCK_POSITIONS;
 use cajeta_catalog::state::StepLayout;
 use cajeta_model_arch::plan::Plan;
 use cajeta_plugin_host::{Device, SelectOptions, activate};
+use serde::Serialize;
 
 use super::failure::Outcome;
 
 /// Opens the device an engine would take.
 pub(crate) fn open(select: &SelectOptions) -> Outcome<Device> {
     Ok(activate(select)?.open()?)
+}
+
+/// Memory that a model takes.
+#[derive(Serialize, Clone, Copy, Default, Debug)]
+pub(crate) struct Needs {
+    /// Positions of the cache.
+    pub(crate) context: u32,
+    /// Weights read where the file is mapped; they take no memory of their own.
+    pub(crate) mapped_bytes: u64,
+    /// Weights on the device.
+    pub(crate) weight_bytes: u64,
+    /// The K/V cache.
+    pub(crate) kv_bytes: u64,
+    /// Work space of the largest step.
+    pub(crate) work_bytes: u64,
+}
+
+impl Needs {
+    /// Bytes of device memory.
+    pub(crate) fn total(&self) -> u64 {
+        self.weight_bytes.saturating_add(self.kv_bytes).saturating_add(self.work_bytes)
+    }
 }
 
 /// A plan on a device, with every weight layout it would wish for.
@@ -39,11 +62,31 @@ impl<'a> Lowering<'a> {
         ctx: u32,
         chunk: u32,
     ) -> Result<Lowering<'a>, LowerError> {
+        Lowering::within(device, plan, ctx, chunk, &|_| true)
+    }
+
+    /// Lowers it over the file's own blocks alone, as an engine does where other layouts do not fit.
+    pub(crate) fn in_file_blocks(
+        device: &Device,
+        plan: &'a Plan,
+        ctx: u32,
+        chunk: u32,
+    ) -> Result<Lowering<'a>, LowerError> {
+        Lowering::within(device, plan, ctx, chunk, &WeightKey::is_file)
+    }
+
+    fn within(
+        device: &Device,
+        plan: &'a Plan,
+        ctx: u32,
+        chunk: u32,
+        allowed: &dyn Fn(&WeightKey) -> bool,
+    ) -> Result<Lowering<'a>, LowerError> {
         let registry = DeviceRegistry::new(device.clone());
         let mut lowering = Lowering { registry, plan, ctx, chunk, wanted: BTreeSet::new(), work: 0 };
         for (segment, rows, out_rows) in lowering.segments() {
             let sizes = lowering.sizes(rows, out_rows);
-            let declared = lower::declare(&lowering.registry, plan, segment, &sizes, &|_| true)?;
+            let declared = lower::declare(&lowering.registry, plan, segment, &sizes, allowed)?;
             lowering.wanted.extend(declared);
         }
         for (segment, rows, out_rows) in lowering.segments() {
@@ -86,17 +129,19 @@ impl<'a> Lowering<'a> {
         lower::explain(&self.registry, self.plan, segment, &sizes, &|key| self.wanted.contains(key))
     }
 
-    /// Bytes of device memory: weights that cannot stay in the file's own pages, cache, work space.
-    pub(crate) fn bytes(&self) -> Outcome<[u64; 3]> {
+    /// What it takes.
+    pub(crate) fn needs(&self) -> Result<Needs, LowerError> {
         let in_place = self.registry.supports(Capability::IMPORT);
-        let mut weights = 0u64;
-        for key in self.wanted.iter().filter(|key| !(in_place && key.is_file())) {
+        let mut needs = Needs { context: self.ctx, work_bytes: self.work, ..Needs::default() };
+        for key in &self.wanted {
             let bytes = lower::weight_bytes(&self.registry, self.plan, key)
                 .map_err(|text| LowerError::Backend { what: "the size of a weight".into(), text })?;
-            weights = weights.saturating_add(bytes);
+            let home =
+                if in_place && key.is_file() { &mut needs.mapped_bytes } else { &mut needs.weight_bytes };
+            *home = home.saturating_add(bytes);
         }
-        let kv = KvPool::bytes(&self.plan.kv, self.ctx.div_ceil(BLOCK_POSITIONS));
-        Ok([weights, kv, self.work])
+        needs.kv_bytes = KvPool::bytes(&self.plan.kv, self.ctx.div_ceil(BLOCK_POSITIONS));
+        Ok(needs)
     }
 }
 

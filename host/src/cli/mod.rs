@@ -27,6 +27,8 @@ pub(crate) mod tokenize;
 pub(crate) mod detokenize;
 mod facts;
 mod lowering;
+mod weights;
+mod verdict;
 mod contents;
 pub(crate) mod inspect;
 pub(crate) mod devices;

@@ -8,7 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::answer::{Answer, generate, milliseconds, timings_line};
-use super::conversation::{chat_prompt, raw_prompt};
+use super::conversation::{chat_prompt, mention_lost_instructions, raw_prompt};
 use super::failure::{Failure, Outcome};
 use super::model::{ModelFlags, load};
 use super::sampling::{LengthFlags, SamplingFlags};
@@ -128,6 +128,9 @@ impl Options {
         match (&self.form, engine.template()) {
             (Form::Raw, _) | (Form::Auto, None) => Ok(raw_prompt(engine, &text)),
             (Form::Chat, _) | (Form::Auto, Some(_)) => {
+                if self.system.is_some() {
+                    mention_lost_instructions(engine);
+                }
                 let system = self.system.as_deref().map(Message::system);
                 let messages: Vec<Message> = system.into_iter().chain([Message::user(text)]).collect();
                 chat_prompt(engine, &messages)
