@@ -65,3 +65,22 @@ fn names_and_positions_that_cannot_be_are_refused() {
     finish(with_plugins(&["run", &model, "-p", "x", "--backend", "../x"])).failure(1, &["../x"]);
     finish(with_plugins(&["run", &model, "-p", "x", "--device", "7"])).failure(1, &["device 7"]);
 }
+
+#[test]
+fn a_variable_that_means_nothing_is_told_and_not_ignored() {
+    let model = model();
+    for (name, value, expected) in [
+        ("CAJETA_CPU_THREADS", "many", "from 1 to 1024"),
+        ("CAJETA_CPU_THREADS", "0", "from 1 to 1024"),
+        ("CAJETA_CPU_SIMD", "sse9", "portable"),
+    ] {
+        let mut command = with_plugins(&["run", &model, "-p", "x", "-n", "1"]);
+        command.env(name, value);
+        let parts =
+            [name, value, expected, "put right what keeps one of them out, or unset CAJETA_XPU_BACKEND"];
+        finish(command).failure(1, &parts);
+    }
+    let mut command = with_plugins(&["run", &model, "-p", "x", "-n", "1"]);
+    command.env("CAJETA_CPU_THREADS", " 2 ").env("CAJETA_CPU_SIMD", "");
+    finish(command).success();
+}

@@ -7,6 +7,7 @@
 //! each `tier` of vector instructions.
 
 mod tier;
+mod settings;
 mod simd;
 mod format;
 mod kernel;
@@ -38,7 +39,7 @@ impl Backend for CpuBackend {
     const LICENSE: &'static str = env!("CARGO_PKG_LICENSE");
 
     fn probe(_host: &HostInfo<'_>) -> Answer<()> {
-        Ok(())
+        settings::check()
     }
 
     fn devices() -> Answer<Vec<DeviceFacts>> {

@@ -4,15 +4,15 @@ use std::fs::read_to_string;
 
 use cajeta_plugin_api::abi::MemInfo;
 
+use crate::settings;
+
 /// Threads the backend runs: `CAJETA_CPU_THREADS`, else the cores this process
 /// may use (its affinity and the processor quota of its control group).
 pub(crate) fn threads() -> usize {
-    let asked = std::env::var("CAJETA_CPU_THREADS").ok().and_then(|text| text.trim().parse::<usize>().ok());
-    match asked {
-        Some(threads @ 1..) => threads.min(1024),
-        // The standard library reads both the affinity and the quota.
-        _ => std::thread::available_parallelism().map_or(1, usize::from),
-    }
+    // A value that means nothing was refused when the backend was probed.
+    let asked = settings::threads().ok().flatten();
+    // The standard library reads both the affinity and the quota.
+    asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 /// Marketing name of the processor; its architecture when the system has none.

@@ -3,6 +3,8 @@
 use cajeta_plugin_api::abi::abi_stable::std_types::RStr;
 use cajeta_plugin_api::abi::{Capability, Need};
 
+use crate::settings;
+
 /// A set of vector instructions kernels are built for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Tier {
@@ -133,11 +135,10 @@ fn avx2() -> bool {
     is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c")
 }
 
-/// The widest tier `CAJETA_CPU_SIMD` allows; a name it does not know allows all.
+/// The widest tier `CAJETA_CPU_SIMD` allows; a name nobody knows was refused when the backend was probed.
 fn ceiling() -> Tier {
-    let widest = Tier::ALL.last().copied().unwrap_or(Tier::Portable);
-    let Ok(wanted) = std::env::var("CAJETA_CPU_SIMD") else { return widest };
-    Tier::ALL.iter().copied().find(|tier| tier.name().eq_ignore_ascii_case(wanted.trim())).unwrap_or(widest)
+    let asked = settings::ceiling().ok().flatten();
+    asked.unwrap_or_else(|| Tier::ALL.last().copied().unwrap_or(Tier::Portable))
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ impl fmt::Display for NoneUsable<'_> {
         let package = match explanation.missing.first() {
             Some(name) => format!("install the package cajeta-backend-{name}"),
             None if asked == 0 => "install a backend package, for instance cajeta-backend-cpu".to_owned(),
-            None => "do what the lines above say".to_owned(),
+            None => "put right what keeps one of them out".to_owned(),
         };
         write!(f, "\n{package}")?;
         if !explanation.missing.is_empty() {
