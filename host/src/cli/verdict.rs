@@ -1,6 +1,6 @@
 //! Whether a model runs on the backend that would be selected: what it would take, or what is in the way.
 
-use cajeta::engine::{EngineError, human_bytes};
+use cajeta::engine::{EngineError, MemoryNeed};
 use cajeta::kv::{KvPool, KvPoolError};
 use cajeta_abi::Fact;
 use cajeta_catalog::kv::BLOCK_POSITIONS;
@@ -90,17 +90,16 @@ fn judge(file: &GgufFile, config: &ModelConfig, place: &Where<'_>, verdict: &mut
 }
 
 fn out_of_memory(needs: &Needs, device: &Device, free: u64) -> EngineError {
-    EngineError::OutOfMemory {
-        wanted: human_bytes(needs.total()),
-        weights: human_bytes(needs.weight_bytes),
-        kv: human_bytes(needs.kv_bytes),
+    let need = MemoryNeed {
+        weights: needs.weight_bytes,
+        kv: needs.kv_bytes,
+        work: needs.work_bytes,
         ctx: needs.context,
-        of: String::new(),
-        work: human_bytes(needs.work_bytes),
+        seqs: 1,
         device: device.facts().name.to_string(),
-        free: human_bytes(free),
-        remedy: "lower --ctx or choose a smaller quantization",
-    }
+        free,
+    };
+    EngineError::OutOfMemory { remedy: need.remedy(), need: Box::new(need) }
 }
 
 /// Whether kernels can be given every tensor and every plane of the cache.

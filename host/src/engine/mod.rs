@@ -34,7 +34,7 @@ use cajeta_plugin_host::Backend;
 
 pub use cost::LaunchCost;
 pub use decode::Step;
-pub use error::{EngineError, human_bytes};
+pub use error::{EngineError, MemoryNeed, human_bytes};
 pub use generate::{FinishReason, Generation, Timings};
 pub use load::{LoadPhases, Model};
 pub use measure::{DecodeTime, Fill, LaunchTime};
