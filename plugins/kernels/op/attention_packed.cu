@@ -1,8 +1,8 @@
 // attention on the matrix units, for heads of 64, 128 or 256 elements: variable-length queries over the paged f16 planes.
 //
 // A block serves a few consecutive query rows of a sequence and one K/V head: the query heads of the group are packed as
-// the 16 rows of a tile, so that keys and values are read once for all of them. Each wave of the block takes every eighth
-// page and keeps a softmax of its own; the waves meet at the end. Over long contexts the pages are split between blocks;
+// the 16 rows of a tile, so that keys and values are read once for all of them. Each wave of the blocks takes some of the
+// pages and keeps a softmax of its own; the waves meet at the end. Over long contexts the pages are split between blocks;
 // the last of them joins the parts.
 #include "../common/fragments.h"
 
@@ -187,6 +187,8 @@ template <int DIM> __device__ inline void attend(const Launch& launch) {
     wait_for_producer();
     const Heads heads = heads_of(launch);
     const uint32_t group = heads.n_head / heads.n_head_kv, head_kv = blockIdx.y;
+    // Most often a sequence has one row and a tile of its own, and its pages are seen from the first on.
+    pages.guess(launch, heads, blockIdx.x, blockIdx.z * WAVES + wave);
     if (wave == 0) find_part(launch, PAIRS / group, &meeting.part);
     __syncthreads();
     const Part part = meeting.part;
@@ -197,10 +199,9 @@ template <int DIM> __device__ inline void attend(const Launch& launch) {
     const uint32_t to = min(seen_to(heads, last, part.kv_len), part.kv_len);
     const uint32_t from = seen_from(heads, part.position), first = from / BLOCK_POSITIONS;
     const uint32_t all = to > from ? (to + BLOCK_POSITIONS - 1) / BLOCK_POSITIONS - first : 0;
-    const uint32_t each = max((all + launch.split - 1) / launch.split, uint32_t(WAVES));
-    const uint32_t active = max((all + each - 1) / each, 1u), begin = blockIdx.z * each;
+    const uint32_t active = min(launch.split, max((all + WAVES - 1) / WAVES, 1u)), step = active * WAVES;
     if (blockIdx.z >= active) return;
-    const uint32_t own = min(each, all - begin), count = own > wave ? (own - wave + WAVES - 1) / WAVES : 0;
+    const uint32_t begin = blockIdx.z * WAVES, count = all > begin + wave ? (all - begin - wave + step - 1) / step : 0;
 
     const float* queries[2];
     Row rows[2];
@@ -213,7 +214,7 @@ template <int DIM> __device__ inline void attend(const Launch& launch) {
     }
     float4 asked[2][DIM / 16];
     Query<DIM>::fetch(queries, asked);
-    pages.start(launch, heads, part.seq, head_kv, first + begin + wave, count);
+    pages.start(launch, heads, part.seq, head_kv, first + begin + wave, step, count, part.seq == blockIdx.x && first == 0);
     Query<DIM> query;
     query.hold(asked, heads.scale * (heads.softcap == 0.0f ? LOG2_E : 1.0f), reinterpret_cast<uint4*>(shared + S::RING));
     if (!S::HELD) __syncthreads();
@@ -222,7 +223,7 @@ template <int DIM> __device__ inline void attend(const Launch& launch) {
     const uint32_t clear_from = seen_from(heads, last), clear_to = min(to, seen_to(heads, part.position, part.kv_len));
     float sums[DIM / 8][4] = {};
     for (uint32_t i = 0; i < count; i++) {
-        const uint32_t start = (first + begin + wave + i * WAVES) * BLOCK_POSITIONS;
+        const uint32_t start = (first + begin + wave + i * step) * BLOCK_POSITIONS;
         const bool exists = pages.exists();
         float scores[2][4], keep[2];
         uint32_t high[4], low[4];
@@ -280,7 +281,7 @@ template <int DIM> __device__ inline void attend(const Launch& launch) {
     float* joined = reinterpret_cast<float*>(shared);
     if (count > 0) put_sums<DIM>(sums, pairs, joined + wave * PAIRS * S::STRIDE);
     __syncthreads();
-    join<DIM>(launch, heads, part, min(own, uint32_t(WAVES)), active, joined, meeting);
+    join<DIM>(launch, heads, part, all > begin ? min(all - begin, uint32_t(WAVES)) : 0, active, joined, meeting);
 }
 
 KERNEL_RESIDENT(THREADS, 1) attnPacked64(BY_VALUE Launch launch) { attend<64>(launch); }

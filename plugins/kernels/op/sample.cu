@@ -50,6 +50,7 @@ __device__ inline void pick_bin(int shift, Shared& shared) {
         if (int(lane) >= by) upto += other;
     }
     const uint32_t before = upto - mine;
+    wave_sync();
     if (before < wanted && wanted <= upto) {
         uint32_t left = wanted - before, bin = 255 - 8 * lane;
         while (shared.bins[bin] < left) left -= shared.bins[bin--];

@@ -83,7 +83,8 @@ pub(super) fn split(entry: Entry, problem: &Problem, scalars: &[u8], multiproces
         return Ok(1);
     }
     let blocks = heads.tiles(problem).saturating_mul(u64::from(heads.kv)).max(1);
-    // The packed form fills a multiprocessor with one block; the plain one wants two.
+    // One block of the packed form fills a multiprocessor, and all take the same time: one more would run alone. The plain
+    // form wants two.
     let wanted = match heads.packed() {
         Some(_) => multiprocessors / blocks,
         None => (2 * multiprocessors).div_ceil(blocks),
