@@ -1,4 +1,10 @@
-//! Measured choices on a real device: the processor's backend, as built.
+//! Measured choices on real devices, as built: the processor's backend, and the reference backend, whose
+//! device completes later than it is asked and shows nobody its memory.
+
+mod commands;
+#[allow(dead_code)]
+#[path = "../cli/program.rs"]
+mod program;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,15 +20,19 @@ use cajeta_plugin_host::{Device, open_path};
 const Q4_K: FormatId = FormatId(12);
 
 fn device() -> Device {
+    open("cpu")
+}
+
+fn open(backend: &str) -> Device {
     let folder = Path::new(env!("CARGO_BIN_EXE_cajeta")).parent().expect("a folder");
-    let library = folder.join("libcajeta_backend_cpu.so");
+    let library = folder.join(format!("libcajeta_backend_{backend}.so"));
     assert!(
         library.exists(),
-        "{} is not built: run `cargo xtask test`, or `cargo build -p cajeta-backend-cpu` first",
+        "{} is not built: run `cargo xtask test`, or `cargo build -p cajeta-backend-{backend}` first",
         library.display()
     );
     let backend = open_path(&library, None).unwrap_or_else(|refusal| panic!("{refusal:?}"));
-    backend.open(0).expect("the processor opens")
+    backend.open(0).expect("the device opens")
 }
 
 /// Choices kept in a folder, on a device that nobody else uses: what the machine does meanwhile is not
@@ -143,4 +153,29 @@ fn the_devices_clock_agrees_with_the_hosts() {
     assert!((0.5..=2.0).contains(&scale), "{scale}");
     // Every launch that ran is counted: two to warm, the clock's, a warm bracket and five rounds.
     assert!(timer.launches() >= 2 + 5, "{}", timer.launches());
+}
+
+#[test]
+fn every_row_that_needs_no_model_is_settled_on_a_device_that_answers_late() {
+    let (device, folder) = (open("reference"), tempfile::tempdir().expect("a folder"));
+    let supports = supports(&device);
+    let settle = || {
+        let tuning = tuning(&device, folder.path());
+        let mut prewarm = Prewarm::new(&tuning, &device, &supports).expect("a queue");
+        let mut asked = 0;
+        for (index, row) in device.backend().rows().iter().enumerate() {
+            let Ok(scalars) = plain_scalars(row) else { continue };
+            let problem = Problem { m: 2, n: 32, k: 256, batch: 1, aux: 0 };
+            prewarm
+                .launch(index, &problem, &scalars, &|_| None)
+                .unwrap_or_else(|error| panic!("{}: {error}", row.name));
+            asked += 1;
+        }
+        prewarm.cols(Q4_K, 2, 32, 256).expect("settled");
+        (asked, prewarm.finish(), tuning.spent())
+    };
+    let (asked, answers, spent) = settle();
+    assert!(asked > 20 && !answers.is_empty() && spent.stored > 0, "{asked} rows, {spent:?}");
+    let (_, again, spent) = settle();
+    assert_eq!((again.len(), spent), (answers.len(), Spent::default()));
 }

@@ -14,6 +14,9 @@ use super::entry::{Answer, BYTES_MAX, Entry};
 use super::file_name::file_name;
 use crate::record::{Record, TuneDropped, TuneStore};
 
+/// Builds whose answers one file keeps.
+const BUILDS_MAX: usize = 8;
+
 /// How bytes get into a file as a whole; tests fill the disk here.
 type WriteWhole = fn(&Path, &[u8]) -> io::Result<()>;
 
@@ -76,24 +79,26 @@ impl Autotune {
         if let Some(entry) = self.memory().entries.get(name) {
             return Some(entry.answer.clone());
         }
-        let entry = self.read(name)?;
+        let entry = self.read(name).into_iter().next()?;
         self.memory().entries.insert(name.to_owned(), entry.clone());
         Some(entry.answer)
     }
 
-    /// The answer of this name for a build. One of another build is dropped and reported; the next
-    /// that is remembered takes its place.
+    /// The answer of this name for a build. Where there are answers of other builds alone, they are
+    /// dropped and that is reported; the next ones remembered take their place.
     pub fn recall_for(&self, name: &str, build: &BuildId) -> Option<Answer> {
         let holds = |entry: &Entry| entry.build.as_deref() == Some(build.as_str());
         if let Some(entry) = self.memory().entries.get(name).filter(|entry| holds(entry)) {
             return Some(entry.answer.clone());
         }
-        let entry = self.read(name)?;
-        if !holds(&entry) {
-            let of = entry.build.as_deref().unwrap_or("any build");
-            self.drop_entry(name, format!("`{}` is of build {of}, not {build}", entry.answer.value));
+        let entries = self.read(name);
+        let Some(entry) = entries.iter().find(|entry| holds(entry)).cloned() else {
+            if let Some(other) = entries.first() {
+                let of = other.build.as_deref().unwrap_or("any build");
+                self.drop_entry(name, format!("`{}` is of build {of}, not {build}", other.answer.value));
+            }
             return None;
-        }
+        };
         self.memory().entries.insert(name.to_owned(), entry.clone());
         Some(entry.answer)
     }
@@ -104,9 +109,13 @@ impl Autotune {
 
     fn keep(&self, entry: Entry) {
         if let Some(folder) = &self.folder {
-            let written = create_folder(folder).and_then(|()| {
-                (self.write)(&folder.join(file_name(&entry.name)), entry.to_text().as_bytes())
-            });
+            let path = folder.join(file_name(&entry.name));
+            // Answers of other builds stay a while: several kernels may ask under one name.
+            let mut entries = read_entries(&path).unwrap_or_default();
+            entries.retain(|other| other.name == entry.name && other.build != entry.build);
+            entries.insert(0, entry.clone());
+            let text: String = entries.iter().take(BUILDS_MAX).map(Entry::to_text).collect();
+            let written = create_folder(folder).and_then(|()| (self.write)(&path, text.as_bytes()));
             if let Err(error) = written
                 && !self.complained.swap(true, Ordering::Relaxed)
             {
@@ -117,19 +126,21 @@ impl Autotune {
         self.memory().entries.insert(entry.name.clone(), entry);
     }
 
-    /// The entry in the file of this name, if it is one.
-    fn read(&self, name: &str) -> Option<Entry> {
-        let path = self.folder.as_ref()?.join(file_name(name));
-        match read_entry(&path) {
-            Ok(entry) if entry.name == name => Some(entry),
-            Ok(entry) => {
-                self.drop_entry(name, format!("its file is of {}", entry.name));
-                None
+    /// The entries in the file of this name, the newest first.
+    fn read(&self, name: &str) -> Vec<Entry> {
+        let Some(folder) = &self.folder else { return Vec::new() };
+        match read_entries(&folder.join(file_name(name))) {
+            Ok(mut entries) => {
+                entries.retain(|entry| entry.name == name);
+                if entries.is_empty() {
+                    self.drop_entry(name, "its file is of another name".to_owned());
+                }
+                entries
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => {
                 self.drop_entry(name, error.to_string());
-                None
+                Vec::new()
             }
         }
     }
@@ -141,8 +152,9 @@ impl Autotune {
     }
 }
 
-/// The entry in a file. A folder, a pipe, or anything too large or not whole is invalid data.
-pub(super) fn read_entry(path: &Path) -> io::Result<Entry> {
+/// The entries in a file, at least one. A folder, a pipe, or anything too large or not whole is invalid
+/// data.
+pub(super) fn read_entries(path: &Path) -> io::Result<Vec<Entry>> {
     let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what);
     // Opening a pipe would wait for its other end.
     if !fs::metadata(path)?.is_file() {
@@ -153,7 +165,8 @@ pub(super) fn read_entry(path: &Path) -> io::Result<Entry> {
     if text.len() as u64 > BYTES_MAX {
         return Err(invalid("too large for an entry"));
     }
-    Entry::from_text(&text).ok_or_else(|| invalid("not a whole entry"))
+    let entries = Entry::all_from_text(&text);
+    if entries.is_empty() { Err(invalid("not a whole entry")) } else { Ok(entries) }
 }
 
 fn create_folder(folder: &Path) -> io::Result<()> {
@@ -219,7 +232,11 @@ mod tests {
         later.remember_for(name, "q4kTcTile64", &build("2"));
         let newest = Autotune::open(directory, &key());
         assert_eq!(value(newest.recall_for(name, &build("2"))), Some("q4kTcTile64".into()));
-        assert_eq!(newest.recall_for(name, &build("1")), None);
+        assert_eq!(value(newest.recall_for(name, &build("1"))), Some("q4kTcTile128".into()), "as it was");
+        for driver in 3..12 {
+            newest.remember_for(name, "x", &build(&driver.to_string()));
+        }
+        assert_eq!(Autotune::open(directory, &key()).recall_for(name, &build("1")), None, "the oldest go");
     }
 
     #[test]

@@ -54,9 +54,18 @@ impl Entry {
         lines.join("\n") + "\n"
     }
 
-    /// The entry in a file's content; `None` for anything [`Entry::to_text`] does not write, but lines
-    /// of words it does not know, which a later version may add.
-    pub(super) fn from_text(text: &str) -> Option<Entry> {
+    /// The entries in a file's content, one a build, the newest first. What is no whole entry is passed
+    /// over.
+    pub(super) fn all_from_text(text: &str) -> Vec<Entry> {
+        let starts = text.match_indices(HEAD).map(|(at, _)| at);
+        let starts: Vec<usize> = starts.filter(|&at| at == 0 || text[..at].ends_with('\n')).collect();
+        let ends = starts.iter().skip(1).copied().chain([text.len()]);
+        starts.iter().zip(ends).filter_map(|(&start, end)| Entry::from_text(text.get(start..end)?)).collect()
+    }
+
+    /// The entry in one piece of a file's content; `None` for anything [`Entry::to_text`] does not write,
+    /// but lines of words it does not know, which a later version may add.
+    fn from_text(text: &str) -> Option<Entry> {
         let mut lines = text.strip_suffix('\n')?.lines();
         if lines.next()? != HEAD || lines.next_back()? != END {
             return None;
@@ -115,8 +124,16 @@ mod tests {
         #[test]
         fn garbage_is_none_and_breaks_nothing(text in any::<String>()) {
             prop_assert_eq!(Entry::from_text(&text), None);
-            let _ = Entry::from_text(&format!("{HEAD}\n{text}\n{END}\n"));
+            let _ = Entry::all_from_text(&format!("{HEAD}\n{text}\n{END}\n"));
         }
+    }
+
+    #[test]
+    fn a_file_holds_several_builds_and_a_broken_one_hides_no_other() {
+        let entry = |build: &str| Entry { name: "a".into(), build: Some(build.into()), answer: build.into() };
+        let text = entry("2").to_text() + &format!("{HEAD}\nname a\n") + &entry("1").to_text();
+        assert_eq!(Entry::all_from_text(&text), [entry("2"), entry("1")]);
+        assert!(Entry::all_from_text("").is_empty());
     }
 
     #[test]

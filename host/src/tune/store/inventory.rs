@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::autotune::read_entry;
+use super::autotune::read_entries;
 use super::entry::Entry;
 use super::file_name::unescape;
 
@@ -18,7 +18,7 @@ pub struct Listed {
     pub path: PathBuf,
     /// When it was written, if the system says.
     pub written: Option<SystemTime>,
-    /// What it holds, or why it holds nothing.
+    /// The newest it holds, or why it holds nothing.
     pub entry: Result<Entry, String>,
 }
 
@@ -45,7 +45,7 @@ pub fn list(directory: &Path) -> io::Result<Vec<Listed>> {
             listed.push(Listed {
                 device: device.clone(),
                 written: fs::metadata(&path).and_then(|metadata| metadata.modified()).ok(),
-                entry: read_entry(&path).map_err(|error| error.to_string()),
+                entry: newest(&path),
                 path,
             });
         }
@@ -75,6 +75,12 @@ pub fn clear(directory: &Path, chosen: impl Fn(&Listed) -> bool) -> io::Result<u
         let _ = fs::remove_dir(folder);
     }
     Ok(removed)
+}
+
+/// The newest entry of a file.
+fn newest(path: &Path) -> Result<Entry, String> {
+    let entries = read_entries(path).map_err(|error| error.to_string())?;
+    entries.into_iter().next().ok_or_else(|| "no entry".to_owned())
 }
 
 fn children(folder: &Path) -> io::Result<Vec<PathBuf>> {
