@@ -25,6 +25,7 @@ fn main() -> ExitCode {
             Verb::Devices(flags) => cli::devices::run(flags),
             Verb::Backends(flags) => cli::backends::run(flags),
             Verb::Kernels(flags) => cli::kernels::run(flags),
+            Verb::Audit(flags) => cli::audit::run(flags),
             Verb::Bench(flags) => cli::bench::run(flags),
             Verb::Synth(flags) => cli::synth::run(flags),
             Verb::Tune(flags) => cli::tune::run(flags),

@@ -70,12 +70,16 @@ pub struct Refusal {
     pub reason: String,
     /// What to do about it; empty when there is nothing to say.
     pub remedy: String,
+    /// Whether the plugin itself gave this answer, in a process that then ended well: it is no crash, no
+    /// hang and no early exit.
+    #[serde(skip)]
+    pub orderly: bool,
 }
 
 impl Refusal {
     /// A refusal with a reason and a remedy.
     pub fn new(stage: Stage, reason: impl Into<String>, remedy: impl Into<String>) -> Refusal {
-        Refusal { stage, reason: reason.into(), remedy: remedy.into() }
+        Refusal { stage, reason: reason.into(), remedy: remedy.into(), orderly: false }
     }
 }
 

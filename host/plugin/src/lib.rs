@@ -4,8 +4,8 @@
 //! beside the library, [`search`] says where such files are looked for, [`trust`] who may have
 //! written them, [`arch`] whether the library is for this machine. Only then is anything opened, and
 //! first in a child process ([`probe`]): a library that crashes, hangs or aborts takes that process
-//! with it and no other. [`open`] and [`rows`] check what a library says of itself, [`mod@select`]
-//! chooses one backend, and [`device`] is how the rest of the host calls it.
+//! with it and no other. [`open`], [`rows`] and [`contradictions`] check what a library says of
+//! itself, [`mod@select`] chooses one backend, and [`device`] is how the rest of the host calls it.
 //!
 //! Everything a plugin returns is treated as data of unknown quality: pointers, counts, text, codes
 //! and handles are checked before they are used. A library that passed its checks is still native
@@ -23,11 +23,14 @@ pub mod discover;
 mod layout_report;
 pub mod open;
 pub mod rows;
+pub mod contradictions;
+mod launchable;
 pub mod device;
 pub mod probe;
 pub mod open_path;
 pub mod select;
 
+pub use contradictions::RefusedRow;
 pub use candidate::{Candidate, Outcome, Refusal, Stage};
 pub use device::{
     Backend, Buffer, BufferSpan, Device, DeviceError, DeviceSummary, LaunchSpec, List, Queue, Ticket,
@@ -39,5 +42,6 @@ pub use open_path::open_path;
 pub use probe::ProbeOptions;
 pub use search::SearchOptions;
 pub use select::{
-    Explanation, SelectError, SelectOptions, Selected, activate, active_backend, explain, select,
+    Explanation, Installed, SelectError, SelectOptions, Selected, activate, active_backend, explain,
+    registries, select,
 };

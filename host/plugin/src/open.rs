@@ -18,8 +18,9 @@ use cajeta_abi::{BACKEND_1, BackendV1, DEVICE_1, DeviceV1, Interface, Layout, Ro
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 use crate::candidate::{Refusal, Stage};
+use crate::contradictions::{self, RefusedRow};
 use crate::manifest::PluginManifest;
-use crate::{layout_report, printable, rows};
+use crate::{launchable, layout_report, printable, rows};
 
 /// An open, checked library. It stays mapped until the process ends.
 pub(crate) struct OpenLibrary {
@@ -33,6 +34,7 @@ pub(crate) struct OpenLibrary {
     pub(crate) device: &'static DeviceV1,
     pub(crate) rows: &'static [Row],
     pub(crate) layouts: &'static [Layout],
+    pub(crate) refused_rows: Vec<RefusedRow>,
 }
 
 /// Opens `path`. `reached` is told each stage before it begins, so that whoever watches this process
@@ -58,6 +60,11 @@ pub(crate) fn open(
     let device = table::<DeviceV1>(root, DEVICE_1, path)?;
     let layouts = rows::check_layouts((backend.layouts)(), path)?;
     let rows = rows::check((backend.rows)(), layouts.len(), path)?;
+    let refused_rows = contradictions::check(rows, layouts, path)?;
+    launchable::check(backend, rows, path)?;
+    for RefusedRow { row, name, reason } in &refused_rows {
+        tracing::warn!("{}: row {row} `{name}` is refused: {reason}", path.display());
+    }
     Ok(OpenLibrary {
         path: path.to_owned(),
         id: identity.id.into(),
@@ -69,6 +76,7 @@ pub(crate) fn open(
         device,
         rows,
         layouts,
+        refused_rows,
     })
 }
 

@@ -94,7 +94,7 @@ fn name(raw: RStr<'static>) -> Option<&'static str> {
     text(raw, NAME_MAX).filter(|name| !name.trim().is_empty())
 }
 
-fn broken(path: &Path, what: &str, rule: String) -> Refusal {
+pub(crate) fn broken(path: &Path, what: &str, rule: String) -> Refusal {
     Refusal::new(
         Stage::Layout,
         format!("malformed {what} in {}: {rule}", path.display()),

@@ -35,6 +35,7 @@ pub(crate) mod devices;
 mod check;
 pub(crate) mod backends;
 pub(crate) mod kernels;
+pub(crate) mod audit;
 mod launches;
 mod measured;
 pub(crate) mod bench;
@@ -106,6 +107,8 @@ pub(crate) enum Verb {
     Backends(backends::Flags),
     /// List the selected backend's kernels, or those a model would run on
     Kernels(kernels::Flags),
+    /// Hold every installed plugin's kernels against every op and format; asks no device
+    Audit(audit::Flags),
     /// Time prefill, decode and the kernels of a step
     Bench(bench::Flags),
     /// Write a model file of any shape with random weights

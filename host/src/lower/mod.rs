@@ -15,6 +15,7 @@ mod program;
 mod explain;
 mod announce;
 mod batch;
+mod survey;
 
 use std::collections::BTreeSet;
 
@@ -32,6 +33,7 @@ pub use residents::{
     WeightKey, bytes as weight_bytes, relayout_problem, relayout_row, shapes as weight_shapes,
 };
 pub use sequence::{Segment, Sequence, Sizes};
+pub use survey::questions;
 
 /// A segment that cannot be lowered.
 #[derive(Debug, Error)]

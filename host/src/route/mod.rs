@@ -15,6 +15,7 @@ mod table;
 mod audit;
 mod registry;
 pub mod rows;
+pub mod survey;
 
 pub use audit::{Audit, AuditedQuery, AuditedRow};
 pub use clause::{Clause, PATTERN};

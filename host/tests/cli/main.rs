@@ -11,6 +11,7 @@ mod memory;
 mod inspect;
 mod backends;
 mod selection;
+mod audit;
 mod run;
 mod streams;
 mod interrupt;

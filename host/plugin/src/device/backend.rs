@@ -15,6 +15,7 @@ use cajeta_abi::{
 use super::error::DeviceError;
 use super::open::Device;
 use crate::candidate::{Refusal, Stage};
+use crate::contradictions::RefusedRow;
 use crate::manifest::PluginManifest;
 use crate::open::{self, OpenLibrary};
 use crate::rows;
@@ -104,6 +105,11 @@ impl Backend {
     /// list of a row is well formed; rows of ops the catalog does not know may be among them.
     pub fn rows(&self) -> &'static [Row] {
         self.0.library.rows
+    }
+
+    /// Rows that are not used, each with its reason: of an op or a capability that this host does not have.
+    pub fn refused_rows(&self) -> &[RefusedRow] {
+        &self.0.library.refused_rows
     }
 
     /// The plugin's own layouts, in the order of their ids from [`LayoutId::OWN`].

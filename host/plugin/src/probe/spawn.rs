@@ -185,7 +185,8 @@ fn last_line(words: &[u8]) -> String {
 
 /// The process runs foreign code: its text is made fit for a terminal like the plugin's own.
 fn clean(refusal: Refusal) -> Refusal {
-    Refusal::new(refusal.stage, printable::line(&refusal.reason, 2000), printable::line(&refusal.remedy, 500))
+    let (reason, remedy) = (printable::line(&refusal.reason, 2000), printable::line(&refusal.remedy, 500));
+    Refusal { orderly: true, ..Refusal::new(refusal.stage, reason, remedy) }
 }
 
 #[cfg(test)]

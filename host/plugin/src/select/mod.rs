@@ -5,6 +5,7 @@ mod restriction;
 mod explanation;
 mod error;
 mod attempt;
+mod registries;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use crate::search::SearchOptions;
 
 pub use error::SelectError;
 pub use explanation::Explanation;
+pub use registries::{Installed, registries};
 pub use restriction::{BACKEND_VARIABLE, Restriction};
 
 /// What a selection depends on. Programs take [`SelectOptions::of_process`] and change what their

@@ -2,7 +2,8 @@
 
 use abi_stable::std_types::{RSlice, RStr};
 use cajeta_abi::{
-    BackendV1, Capability, Code, DeviceFacts, ErrorBuf, Fact, Geometry, HostInfo, Layout, LayoutId, Manifest,
+    BackendV1, Capability, Code, DeviceFacts, ErrorBuf, Fact, Geometry, HostInfo, Layout, LayoutId, LayoutKind,
+    Manifest,
     Problem, Row, Shape, Text,
 };
 
@@ -73,7 +74,14 @@ extern "C" fn all_rows() -> RSlice<'static, Row> {
 }
 
 extern "C" fn layouts() -> RSlice<'static, Layout> {
-    RSlice::EMPTY
+    static LONELY: [Layout; 1] = [Layout {
+        name: RStr::from_str("lonely"),
+        kind: LayoutKind::ACTIVATION,
+        sources: 1,
+        formats: RSlice::EMPTY,
+        align: 1,
+    }];
+    if is("reads-a-layout-nobody-makes") { RSlice::from_slice(&LONELY) } else { RSlice::EMPTY }
 }
 
 extern "C" fn manifest(_row: u32, _target: RStr<'_>, out: &mut Manifest, error: &mut ErrorBuf) -> Code {
@@ -97,6 +105,8 @@ extern "C" fn geometry(
     if is("panics-in-geometry") {
         panic!("too many dimensions");
     }
+    out.grid = if is("has-a-grid-of-nothing") { [1, 0, 1] } else { [1; 3] };
+    out.block = if is("has-a-block-of-everything") { [u32::MAX; 3] } else { [1; 3] };
     out.split_min = if is("splits-backwards") { 9 } else { 1 };
     out.split_max = 1;
     if is("wants-all-memory") {

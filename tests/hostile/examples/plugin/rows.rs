@@ -111,5 +111,36 @@ pub(crate) fn rows() -> RSlice<'static, Row> {
         let row = Row { name: RStr::from_str("tomorrow"), steps: leak(vec![step]), args, ..COPY };
         return leak(vec![row, COPY]);
     }
+    let gate = |name, test, value| ShapeGate {
+        name: RStr::from_str(name),
+        subject: Subject::M,
+        test,
+        values: leak(vec![value]),
+    };
+    let needing = |capability, name| {
+        let need = Need { capability: Capability(capability), name: RStr::from_str(name) };
+        Row { needs: leak(vec![need]), ..COPY }
+    };
+    if is("has-gates-that-exclude-each-other") {
+        let gates = vec![gate("M <= 1", Test::AT_MOST, 1), gate("M >= 64", Test::AT_LEAST, 64)];
+        return leak(vec![Row { shape_gates: leak(gates), ..COPY }]);
+    }
+    if is("reads-a-layout-nobody-makes") {
+        let args = vec![ArgSpec { layout: LayoutId::OWN, ..arg(Access::READ) }, arg(Access::WRITE)];
+        return leak(vec![Row { args: leak(args), ..COPY }]);
+    }
+    if is("needs-nothing-that-is") {
+        return leak(vec![needing(0, "thrust")]);
+    }
+    if is("has-a-row-of-no-op") {
+        let step = Step { op: OpId(0), attrs: 0, operands: RSlice::from_slice(&WIRES) };
+        return leak(vec![Row { steps: leak(vec![step]), ..COPY }]);
+    }
+    if is("needs-a-capability-of-tomorrow") {
+        return leak(vec![Row { name: RStr::from_str("tomorrow"), ..needing(4711, "anti-gravity") }, COPY]);
+    }
+    if is("is-all-of-tomorrow") {
+        return leak(vec![needing(4711, "anti-gravity")]);
+    }
     leak(vec![COPY])
 }

@@ -8,4 +8,5 @@ mod untouched;
 mod opened;
 mod probed;
 mod chosen;
+mod registries;
 mod called;

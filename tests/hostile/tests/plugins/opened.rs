@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use cajeta_plugin_host::Stage;
+use cajeta_plugin_host::{Stage, open_path};
 
 use crate::folder::{Folder, Lines, assert_behaviour, assert_refused, only_candidate, refusal};
 
@@ -124,15 +124,32 @@ fn malformed_rows() {
         ("has-a-layout-it-lacks", "has layout 300"),
         ("has-a-gate-of-zero", "`K % 0` asks for a multiple of zero"),
         ("has-a-nameless-need", "need 0 has no printable name"),
+        ("has-gates-that-exclude-each-other", "row 0 `copy`: no size passes `M <= 1` and `M >= 64`"),
+        ("reads-a-layout-nobody-makes", "row 0 `copy`: argument 0 reads layout `lonely`, which no row makes"),
+        ("needs-nothing-that-is", "row 0 `copy`: need `thrust` is of capability 0"),
+        ("has-a-row-of-no-op", "row 0 `copy`: op 0 is none"),
+        ("is-all-of-tomorrow", "no row can be used; row 0 `copy`: need `anti-gravity` is capability 4711"),
+        ("has-a-grid-of-nothing", "row 0 `copy`: its geometry at M 1 N 1 K 1 has no block"),
+        ("has-a-block-of-everything", "row 0 `copy`: its geometry at M 1 N 1 K 1 has a block of"),
+        ("splits-backwards", "row 0 `copy`: its geometry at M 1 N 1 K 1 splits in at least 9"),
     ] {
         assert_behaviour(behaviour, Stage::Layout, &[words, &format!("lib{behaviour}__zebra.so")]);
     }
 }
 
 #[test]
-fn a_row_of_an_op_of_tomorrow_is_let_be() {
-    let folder = Folder::new();
-    folder.plugin("has-a-row-of-tomorrow", "zebra");
-    let candidate = only_candidate(&folder);
-    assert!(candidate.is_usable(), "{}", candidate.state());
+fn a_row_of_tomorrow_is_refused_alone() {
+    for (behaviour, words) in [
+        ("has-a-row-of-tomorrow", "op 9999 is not in this host's catalog"),
+        ("needs-a-capability-of-tomorrow", "need `anti-gravity` is capability 4711"),
+    ] {
+        let folder = Folder::new();
+        let manifest = folder.plugin(behaviour, "zebra");
+        let candidate = only_candidate(&folder);
+        assert!(candidate.is_usable(), "{}", candidate.state());
+        let backend = open_path(&manifest, None).expect("its other row serves");
+        let [refused] = backend.refused_rows() else { panic!("{:?}", backend.refused_rows()) };
+        assert_eq!((refused.row, refused.name.as_str()), (0, "tomorrow"));
+        assert!(refused.reason.contains(words), "{refused:?}");
+    }
 }

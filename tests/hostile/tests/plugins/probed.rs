@@ -15,7 +15,7 @@ fn panics_crashes_and_exits() {
         ("faults-in-probe", Stage::Probe, ["SIGSEGV", "stage probe"]),
         ("exits-in-probe", Stage::Probe, ["exit code 0", "stage probe"]),
         ("panics-in-rows", Stage::Layout, ["SIGABRT", "rows are a secret"]),
-        ("panics-in-geometry", Stage::Device, ["SIGABRT", "too many dimensions"]),
+        ("panics-in-geometry", Stage::Layout, ["SIGABRT", "too many dimensions"]),
         ("aborts-in-a-constructor", Stage::Open, ["SIGABRT", "stage open"]),
         ("exits-in-a-constructor", Stage::Open, ["exit code 3", "stage open"]),
         ("aborts-in-shutdown", Stage::Device, ["SIGABRT", "stage device"]),
@@ -80,7 +80,7 @@ fn answers_that_make_no_sense() {
         ("gives-the-same-ticket", Stage::Device, "ticket 7 after ticket 7"),
         ("is-lost-on-upload", Stage::Device, "fell off the bus in row 3"),
         ("is-lost-while-waiting", Stage::Device, "device lost"),
-        ("splits-backwards", Stage::Device, "at least 9 and at most 1"),
+        ("splits-backwards", Stage::Layout, "at least 9 and at most 1"),
         ("computes-something-else", Stage::Device, "trial kernel `copy` computed"),
     ] {
         assert_behaviour(behaviour, stage, &[words]);
