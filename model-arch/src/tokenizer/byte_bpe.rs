@@ -2,6 +2,7 @@
 //! bytes by the ranked rules of the file.
 
 use super::byte_alphabet;
+use super::eog;
 use super::error::TokenizerError;
 use super::pretokenize::Pretokenizer;
 use super::source::{MAX_MERGES, keys};
@@ -21,7 +22,7 @@ pub(crate) struct ByteBpe {
     byte_ids: [u32; 256],
     /// Merges a spelled word.
     model: BPE,
-    /// Tokens that some rule makes, which ordinary text can therefore produce.
+    /// Tokens with the text of an end marker that some rule makes, so that ordinary text can produce them.
     made: HashSet<u32>,
 }
 
@@ -47,27 +48,17 @@ impl ByteBpe {
         }
         let mut merges = Vec::with_capacity(list.len());
         let mut named = HashSet::with_capacity(list.len());
-        let mut made = HashSet::with_capacity(list.len());
-        let mut joined_text = String::new();
+        let mut makes_markers = HashSet::new();
         for (index, rule) in list.iter().enumerate() {
-            let bad = |reason: String| TokenizerError::BadMerge { index, text: rule.to_owned(), reason };
-            let (left, right) =
-                rule.split_once(' ').ok_or_else(|| bad("is not two parts with a space between".into()))?;
-            let known = |text: &str| {
-                vocabulary
-                    .id(text)
-                    .ok_or_else(|| bad(format!("needs the token {text:?}, which the vocabulary lacks")))
-            };
-            joined_text.clear();
-            joined_text.push_str(left);
-            joined_text.push_str(right);
-            let pair = (known(left)?, known(right)?);
-            made.insert(known(&joined_text)?);
+            let (left, right) = parts(index, rule)?;
+            makes_markers
+                .extend(eog::END_MARKERS.iter().copied().filter(|marker| joins_to(left, right, marker)));
             // A repeated rule keeps its first, better rank.
-            if named.insert(pair) {
+            if named.insert(rule) {
                 merges.push((left.to_owned(), right.to_owned()));
             }
         }
+        let made = makes_markers.into_iter().filter_map(|marker| vocabulary.id(marker)).collect();
         let byte_ids = std::array::from_fn(|byte| {
             let mut text = [0; 4];
             let spelled = byte_alphabet::char_of(byte as u8).encode_utf8(&mut text);
@@ -77,7 +68,11 @@ impl ByteBpe {
             .vocab_and_merges(vocabulary.spellings(), merges)
             .ignore_merges(pretokenizer.ignore_merges)
             .build()
-            .map_err(|error| TokenizerError::BadRules { reason: error.to_string() })?;
+            // The crate looks every part up; which rule it stumbled over is asked only then.
+            .map_err(|error| {
+                let reason = error.to_string();
+                first_stranger(list, vocabulary).unwrap_or(TokenizerError::BadRules { reason })
+            })?;
         Ok(Self { pretokenizer, byte_ids, model, made })
     }
 
@@ -86,9 +81,9 @@ impl ByteBpe {
         self.pretokenizer.add_bos
     }
 
-    /// Whether ordinary text can become this token: it is a byte, or some rule makes it.
-    pub(crate) fn makes(&self, id: u32) -> bool {
-        self.made.contains(&id) || self.byte_ids.contains(&id)
+    /// Whether ordinary text can become this token, which has the text of an end marker: some rule makes it.
+    pub(crate) fn makes_marker(&self, id: u32) -> bool {
+        self.made.contains(&id)
     }
 
     /// The byte values that have no token. They are dropped from what is encoded, as the established engine does;
@@ -111,4 +106,29 @@ impl ByteBpe {
             }
         });
     }
+}
+
+/// The two parts of a rule.
+fn parts(index: usize, rule: &str) -> Result<(&str, &str), TokenizerError> {
+    rule.split_once(' ').ok_or_else(|| TokenizerError::BadMerge {
+        index,
+        text: rule.to_owned(),
+        reason: "is not two parts with a space between".into(),
+    })
+}
+
+/// Whether the two parts together are `whole`.
+fn joins_to(left: &str, right: &str, whole: &str) -> bool {
+    left.len() + right.len() == whole.len() && whole.starts_with(left) && whole.ends_with(right)
+}
+
+/// The first rule with a part, or a whole, that is no token.
+fn first_stranger(list: &StringArray, vocabulary: &Vocabulary) -> Option<TokenizerError> {
+    list.iter().enumerate().find_map(|(index, rule)| {
+        let (left, right) = parts(index, rule).ok()?;
+        let joined = format!("{left}{right}");
+        let stranger = [left, right, &joined].into_iter().find(|text| vocabulary.id(text).is_none())?;
+        let reason = format!("needs the token {stranger:?}, which the vocabulary lacks");
+        Some(TokenizerError::BadMerge { index, text: rule.to_owned(), reason })
+    })
 }

@@ -8,7 +8,7 @@ use super::error::TokenizerError;
 use super::vocabulary::{TokenKind, Vocabulary};
 
 /// Texts that end a text, a turn, a message or a tool call in some family of models.
-const END_MARKERS: &[&str] = &[
+pub(super) const END_MARKERS: &[&str] = &[
     "</s>",
     "<eos>",
     "<|endoftext|>",

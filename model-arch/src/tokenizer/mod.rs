@@ -96,7 +96,7 @@ impl Tokenizer {
         }
         // Merging by score can make every normal token.
         let from_text = |id| match &rules {
-            Rules::ByteBpe(bpe) => bpe.makes(id),
+            Rules::ByteBpe(bpe) => bpe.makes_marker(id),
             Rules::ScoreBpe(_) => true,
         };
         let end_ids = eog::end_tokens(&source.end_ids, &mut vocabulary, from_text)?;

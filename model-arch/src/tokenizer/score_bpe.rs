@@ -133,14 +133,14 @@ pub(crate) fn decode_into(text: &str, out: &mut Vec<u8>) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::{Special, Tokenizer, TokenizerSource};
     use super::*;
     use proptest::prelude::*;
     use std::time::{Duration, Instant};
 
-    /// Control tokens, the bytes, and a few scored pieces.
-    fn source(space_prefix: Option<bool>) -> TokenizerSource {
+    /// Control tokens (0 to 2), the bytes (from 3), and a few scored pieces (from 259).
+    pub(in super::super) fn source(space_prefix: Option<bool>) -> TokenizerSource {
         let mut source = TokenizerSource {
             model: "llama".into(),
             bos: Some(1),

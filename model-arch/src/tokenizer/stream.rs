@@ -48,6 +48,7 @@ fn begins_a_character(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::score_bpe;
     use super::super::tests::byte_tokenizer;
     use super::*;
     use proptest::prelude::*;
@@ -81,6 +82,27 @@ mod tests {
         fn the_stream_is_the_whole(bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0xe0u8..=0xf4, 0x80u8..=0xbf], 0..60)) {
             let ids: Vec<u32> = bytes.iter().map(|b| u32::from(*b)).collect();
             prop_assert_eq!(pieces(&bytes).concat(), byte_tokenizer().decode(&ids, false));
+        }
+
+        /// With bytes that stand in for characters between pieces of text, control tokens, and ids that do
+        /// not exist: the pieces together are the text, and each shows as much of it as is certain.
+        #[test]
+        fn every_stream_of_a_scored_vocabulary_is_the_whole(
+            ids in prop::collection::vec(prop_oneof![0u32..280, 195u32..=250, 131u32..=194, 259u32..270], 0..60),
+            special in any::<bool>(),
+        ) {
+            let tokenizer = Tokenizer::new(score_bpe::tests::source(None)).unwrap();
+            let mut decoder = StreamDecoder::new(special);
+            let mut shown = String::new();
+            for (at, id) in ids.iter().enumerate() {
+                shown.push_str(&decoder.push(&tokenizer, *id));
+                let so_far = tokenizer.decode(&ids[..=at], special);
+                // What is held back is the beginning of one character, which the whole shows as one sign.
+                let held = so_far.strip_prefix(shown.as_str());
+                prop_assert!(matches!(held, Some("" | "\u{fffd}")), "{shown:?} of {so_far:?}");
+            }
+            shown.push_str(&decoder.flush());
+            prop_assert_eq!(shown, tokenizer.decode(&ids, special));
         }
     }
 }

@@ -135,12 +135,12 @@ impl Vocabulary {
         (0u32..).zip(self.texts.iter()).zip(&self.kinds).map(|((id, text), kind)| (id, text, *kind))
     }
 
-    /// Makes a token a control token, for files that forgot to say so.
     /// Every token's text with its id, as the `tokenizers` crate wants them.
     pub(crate) fn spellings(&self) -> tokenizers::models::bpe::Vocab {
         self.iter().map(|(id, text, _)| (text.to_owned(), id)).collect()
     }
 
+    /// Makes a token a control token, for files that forgot to say so.
     pub(crate) fn make_control(&mut self, id: u32) {
         if let Some(kind) = self.kinds.get_mut(id as usize) {
             *kind = TokenKind::Control;
