@@ -20,3 +20,4 @@ mod talk;
 mod score;
 mod bench;
 mod synth;
+mod walkthrough;
