@@ -43,10 +43,7 @@ impl Settings {
     /// # Errors
     /// When a file is there and cannot be read, is no TOML, or has a key this version does not know.
     pub fn of_process() -> Result<Settings, SettingsError> {
-        let home = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let user = home("XDG_CONFIG_HOME").or_else(|| home("HOME").map(|home| home.join(".config")));
-        let folders = user.into_iter().chain([PathBuf::from("/etc")]);
-        let mut files = folders.map(|folder| folder.join("cajeta").join(FILE));
+        let mut files = folders().into_iter().map(|folder| folder.join(FILE));
         files.find(|file| file.exists()).map_or(Ok(Settings::default()), |file| Settings::read(&file))
     }
 
@@ -63,6 +60,13 @@ impl Settings {
         let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
         toml::from_str(&text).map_err(|error| fail(error.to_string().trim_end().replace('\n', " ")))
     }
+}
+
+/// The folders an operator's files are looked for in: the user's, then the machine's.
+pub fn folders() -> Vec<PathBuf> {
+    let home = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let user = home("XDG_CONFIG_HOME").or_else(|| home("HOME").map(|home| home.join(".config")));
+    user.into_iter().chain([PathBuf::from("/etc")]).map(|folder| folder.join("cajeta")).collect()
 }
 
 /// How this process selects a backend, by its environment and settings.

@@ -69,7 +69,7 @@ fn contradiction(row: &Row) -> Option<String> {
 
 /// The smallest size of a subject that all gates of a row admit: one or more if there is such, else none
 /// at all. Nothing where they contradict each other.
-pub(crate) fn smallest(row: &Row, subject: Subject) -> Option<u64> {
+pub fn smallest(row: &Row, subject: Subject) -> Option<u64> {
     let gates = || row.shape_gates.iter().filter(|gate| gate.subject == subject);
     let admits = |value: u64| gates().all(|gate| holds(gate, value));
     let listed =

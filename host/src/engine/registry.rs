@@ -2,22 +2,26 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use cajeta_abi::{Capability, Geometry, Layout, LayoutId, Problem, Row, Shape};
 use cajeta_plugin_host::Device;
 
 use crate::route::Registry;
+use crate::route::usable::KernelCap;
 
 /// A device as routing sees it.
 pub struct DeviceRegistry {
     device: Device,
     supported: RefCell<HashMap<Capability, bool>>,
+    kernels: Arc<KernelCap>,
 }
 
 impl DeviceRegistry {
     /// The registry of a device.
     pub fn new(device: Device) -> DeviceRegistry {
-        DeviceRegistry { device, supported: RefCell::new(HashMap::new()) }
+        let kernels = KernelCap::of(&device);
+        DeviceRegistry { device, supported: RefCell::new(HashMap::new()), kernels }
     }
 
     /// The device.
@@ -39,6 +43,10 @@ impl Registry for DeviceRegistry {
         // A device that cannot answer cannot be relied on to have it.
         let ask = || self.device.supports(capability).unwrap_or(false);
         *self.supported.borrow_mut().entry(capability).or_insert_with(ask)
+    }
+
+    fn unusable(&self, row: &str) -> Option<&str> {
+        self.kernels.unusable(row)
     }
 
     fn geometry(&self, row: usize, problem: &Problem, scalars: &[u8]) -> Result<Geometry, String> {

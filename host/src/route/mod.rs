@@ -15,6 +15,7 @@ mod table;
 mod audit;
 mod registry;
 pub mod rows;
+pub mod usable;
 pub mod survey;
 
 pub use audit::{Audit, AuditedQuery, AuditedRow};
