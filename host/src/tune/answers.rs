@@ -1,15 +1,18 @@
 //! What was settled for a model on a device, as routing asks for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use cajeta_abi::{Problem, Regime};
+use cajeta_abi::{Problem, Regime, Row};
 
+use super::probes::once;
 use crate::record::Answered;
 use crate::route::rows::{RowCall, RowQuery, RowRoute};
 use crate::route::{Origin, Preference, Preferred, Route, RouteCall, RouteQuery};
 
 /// The gate that a fusion which lost against its parts is refused by.
 const SLOWER: &str = "measured slower than its parts";
+/// The gate of rows on matrix cores that do not pay.
+const NO_MATRIX: &str = once::MATRIX_CORES_PAY;
 
 /// A question but for its rows.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -39,6 +42,8 @@ pub struct Answers {
     steps: BTreeMap<String, usize>,
     /// Whether one launch over several sequences pays, by format and their number.
     cols: BTreeMap<(u32, u64), bool>,
+    /// Rows that run on matrix cores, where those do not pay.
+    no_matrix: BTreeSet<String>,
 }
 
 impl Answers {
@@ -60,6 +65,12 @@ impl Answers {
     pub fn put_fusion(&mut self, route: &RowRoute<'_>, problem: &Problem, pays: bool) {
         let place = self.place(route.name(), route, problem);
         self.fusions.entry(place).or_default().insert(problem.m, pays);
+    }
+
+    /// Whether matrix cores pay at all; where they do not, rows on them are held back.
+    pub fn put_matrix_cores(&mut self, rows: &[Row], pays: bool) {
+        let on_them = rows.iter().filter(|row| !pays && once::is_matrix(row));
+        self.no_matrix = on_them.map(|row| row.name.to_string()).collect();
     }
 
     /// Whether one launch over `columns` sequences pays for a format.
@@ -107,6 +118,9 @@ impl Preference<RowCall<'_>> for Answers {
     }
 
     fn held_back<'s>(&'s self, row: &str, call: &RowCall<'_>) -> Option<&'s str> {
+        if self.no_matrix.contains(row) {
+            return Some(NO_MATRIX);
+        }
         let (place, m) = self.asked(row, call.query())?;
         let pays = nearest(self.fusions.get(&place)?, m)?;
         (!pays).then_some(SLOWER)

@@ -50,6 +50,12 @@ pub(super) fn steps(row: Row, ops: &[Op]) -> Row {
     Row { steps: RSlice::from_slice(Vec::leak(steps.collect())), ..row }
 }
 
+/// The row with something it needs of the device.
+pub(super) fn needing(row: Row, capability: cajeta_abi::Capability) -> Row {
+    let need = cajeta_abi::Need { capability, name: RStr::from_str("matrix") };
+    Row { needs: RSlice::from_slice(Vec::leak(vec![need])), ..row }
+}
+
 /// Two tiles of one family, a loner, and two mat-vecs.
 struct Source(Vec<Row>);
 

@@ -10,7 +10,7 @@ use super::bench::{RowProbe, plain_scalars};
 use super::choice::ShapeChoice;
 use super::error::TuneError;
 use super::family::{TileFamily, gates_hold};
-use super::probes;
+use super::probes::{self, once};
 use super::tuning::Tuning;
 use crate::route::rows::RowRoute;
 
@@ -94,6 +94,22 @@ impl<'a> Prewarm<'a> {
         let mut arms = probes::cols::DeviceArms::new(self.device, &mut self.probe, pair);
         if let Some(pays) = probes::cols::settle(self.tuning, &mut arms, &pair)? {
             self.answers.put_cols(format, columns, pays);
+        }
+        Ok(())
+    }
+
+    /// Settles once per process whether matrix cores pay, at a product of a format. Without rows of both
+    /// kinds there is nothing to settle.
+    ///
+    /// # Errors
+    /// When the device is lost.
+    pub fn matrix_cores(&mut self, format: FormatId, problem: &Problem) -> Result<(), TuneError> {
+        let rows = self.device.backend().rows();
+        let admits = |row: &Row| plain_scalars(row).is_ok_and(|scalars| self.admits(row, problem, &scalars));
+        let Some(rivals) = once::matrix_rivals(rows, format, &admits) else { return Ok(()) };
+        let name = once::MATRIX_CORES_PAY;
+        if let Some(pays) = once::settle(self.tuning, name, rows, rivals, problem, &mut self.probe)? {
+            self.answers.put_matrix_cores(rows, pays);
         }
         Ok(())
     }

@@ -164,7 +164,9 @@ fn every_row_that_needs_no_model_is_settled_on_a_device_that_answers_late() {
         let mut prewarm = Prewarm::new(&tuning, &device, &supports).expect("a queue");
         let mut asked = 0;
         for (index, row) in device.backend().rows().iter().enumerate() {
-            let Ok(scalars) = plain_scalars(row) else { continue };
+            // One format, as in a model: keys of fused segments name none.
+            let reads = row.args.iter().any(|spec| spec.format == Q4_K);
+            let Some(scalars) = plain_scalars(row).ok().filter(|_| reads) else { continue };
             let problem = Problem { m: 2, n: 32, k: 256, batch: 1, aux: 0 };
             prewarm
                 .launch(index, &problem, &scalars, &|_| None)
@@ -175,7 +177,7 @@ fn every_row_that_needs_no_model_is_settled_on_a_device_that_answers_late() {
         (asked, prewarm.finish(), tuning.spent())
     };
     let (asked, answers, spent) = settle();
-    assert!(asked > 20 && !answers.is_empty() && spent.stored > 0, "{asked} rows, {spent:?}");
+    assert!(asked >= 6 && !answers.is_empty() && spent.stored > 0, "{asked} rows, {spent:?}");
     let (_, again, spent) = settle();
     assert_eq!((again.len(), spent), (answers.len(), Spent::default()));
 }

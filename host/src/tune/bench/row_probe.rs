@@ -5,7 +5,9 @@ use std::cell::RefCell;
 use cajeta_abi::Problem;
 use cajeta_plugin_host::{BufferSpan, Device, DeviceError, LaunchSpec, List};
 
+use super::operands::plain_scalars;
 use super::row_bench::RowBench;
+use crate::tune::probes::once::{Arms, Rivals};
 use crate::tune::timer::{Arm, DeviceQueue, KernelTimer};
 use crate::tune::{FamilyProbe, Timed, TuneError};
 
@@ -152,5 +154,19 @@ impl FamilyProbe for GivenProbe<'_> {
 impl FamilyProbe for RowProbe {
     fn time(&mut self, rows: &[usize], problem: &Problem, scalars: &[u8]) -> Result<Timed, TuneError> {
         self.with(&|_| None).time(rows, problem, scalars)
+    }
+}
+
+impl Arms for RowProbe {
+    fn time(&mut self, rivals: Rivals, problem: &Problem) -> Result<Timed, TuneError> {
+        let rows = self.device.backend().rows();
+        let form = |row: usize| -> Result<Form, TuneError> {
+            let missing =
+                || TuneError::Untimed { what: format!("row {row}"), why: "it does not exist".into() };
+            let spec = rows.get(row).ok_or_else(missing)?;
+            let pieces = vec![Piece { row, problem: *problem, scalars: plain_scalars(spec)?, times: 1 }];
+            Ok(Form { name: spec.name.to_string(), pieces })
+        };
+        self.forms(&[form(rivals.favoured)?, form(rivals.other)?])
     }
 }

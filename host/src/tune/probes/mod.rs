@@ -6,3 +6,5 @@
 
 pub mod cols;
 pub mod fused;
+pub mod once;
+pub mod part_wgs;

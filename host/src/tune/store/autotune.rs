@@ -15,7 +15,7 @@ use super::file_name::file_name;
 use crate::record::{Record, TuneDropped, TuneStore};
 
 /// Builds whose answers one file keeps.
-const BUILDS_MAX: usize = 8;
+const BUILDS_MAX: usize = 16;
 
 /// How bytes get into a file as a whole; tests fill the disk here.
 type WriteWhole = fn(&Path, &[u8]) -> io::Result<()>;
@@ -233,7 +233,7 @@ mod tests {
         let newest = Autotune::open(directory, &key());
         assert_eq!(value(newest.recall_for(name, &build("2"))), Some("q4kTcTile64".into()));
         assert_eq!(value(newest.recall_for(name, &build("1"))), Some("q4kTcTile128".into()), "as it was");
-        for driver in 3..12 {
+        for driver in 3..30 {
             newest.remember_for(name, "x", &build(&driver.to_string()));
         }
         assert_eq!(Autotune::open(directory, &key()).recall_for(name, &build("1")), None, "the oldest go");
