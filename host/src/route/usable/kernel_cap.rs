@@ -210,16 +210,16 @@ mod tests {
 
     #[test]
     fn what_fits_one_device_does_not_fit_another() {
-        let (nvidia, _) = cap("sm_89", 48 << 10, Some(99 << 10));
-        assert_eq!(nvidia.unusable("tile"), None);
-        assert_eq!(nvidia.unusable("wide"), Some("102400 shared bytes of a block, at most 101376"));
-        assert!(nvidia.usable("plain") && nvidia.usable("no such row"));
-        let (amd, _) = cap("gfx1151", 64 << 10, None);
-        assert_eq!(amd.unusable("tile"), Some("93184 shared bytes of a block, at most 65536"));
-        assert_eq!(amd.unusable("plain"), Some("no code for gfx1151"));
-        assert_eq!(amd.unusable("silent"), Some("no manifest for gfx1151: it will not say"));
-        assert_eq!(amd.unusable("tomorrow"), Some("refused at load: of tomorrow"));
-        assert_eq!(amd.unusable("defective"), Some("a recorded defect: it hangs"));
+        let (opts_in, _) = cap("sm_89", 48 << 10, Some(99 << 10));
+        assert_eq!(opts_in.unusable("tile"), None);
+        assert_eq!(opts_in.unusable("wide"), Some("102400 shared bytes of a block, at most 101376"));
+        assert!(opts_in.usable("plain") && opts_in.usable("no such row"));
+        let (smaller, _) = cap("gfx1151", 64 << 10, None);
+        assert_eq!(smaller.unusable("tile"), Some("93184 shared bytes of a block, at most 65536"));
+        assert_eq!(smaller.unusable("plain"), Some("no code for gfx1151"));
+        assert_eq!(smaller.unusable("silent"), Some("no manifest for gfx1151: it will not say"));
+        assert_eq!(smaller.unusable("tomorrow"), Some("refused at load: of tomorrow"));
+        assert_eq!(smaller.unusable("defective"), Some("a recorded defect: it hangs"));
     }
 
     #[test]

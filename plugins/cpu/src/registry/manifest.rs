@@ -48,9 +48,9 @@ fn build(row: usize) -> Manifest {
     manifest
 }
 
-/// SHA-256 of the file this code was loaded from; `None` when the system does
+/// SHA-256 of the file this code was loaded from, read once for all rows; `None` when the system does
 /// not say which file that is.
 fn code_digest() -> Option<[u8; 32]> {
-    let bytes = std::fs::read(crate::sys::own_file()?).ok()?;
-    Some(Sha256::digest(bytes).into())
+    static DIGEST: OnceLock<Option<[u8; 32]>> = OnceLock::new();
+    *DIGEST.get_or_init(|| Some(Sha256::digest(std::fs::read(crate::sys::own_file()?).ok()?).into()))
 }
