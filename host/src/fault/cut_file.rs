@@ -43,12 +43,16 @@ pub fn name_cut_files() -> io::Result<()> {
     Ok(())
 }
 
-/// Only functions that POSIX calls async-signal-safe are called from here on: `write`, `_exit`, `sigaction`.
-/// Nothing allocates, locks or panics.
+/// Only functions that POSIX calls async-signal-safe are called from here on: `write`, `_exit`, `sigaction`,
+/// `raise`. Nothing allocates, locks or panics.
 extern "C" fn on_bus_error(_signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
-    if !info.is_null() {
-        // SAFETY: with SA_SIGINFO the system passes a valid description, and that of SIGBUS has an address.
-        let address = unsafe { (*info).si_addr() };
+    // SAFETY: with SA_SIGINFO the system passes a description that is valid until the handler returns.
+    let info = unsafe { info.as_ref() };
+    // Somebody sent it: then no address belongs to it, and no instruction will raise it again.
+    let was_sent = info.is_some_and(|info| info.si_code <= 0);
+    if let Some(info) = info.filter(|_| !was_sent) {
+        // SAFETY: the description of a SIGBUS that an instruction raised has an address.
+        let address = unsafe { info.si_addr() };
         if let Some(page) = mapped::at(address.addr()) {
             end_with(&[
                 page.path(),
@@ -58,9 +62,13 @@ extern "C" fn on_bus_error(_signal: libc::c_int, info: *mut libc::siginfo_t, _co
             ]);
         }
     }
-    // Returning runs the instruction again, and the former handler gets its fault.
     if let Some(former) = FORMER.get() {
         // SAFETY: the action that was in force before this one.
         unsafe { libc::sigaction(libc::SIGBUS, former, std::ptr::null_mut()) };
+    }
+    // Returning runs the instruction again, and the former handler gets its fault.
+    if was_sent {
+        // SAFETY: delivered to the former handler when this one returns.
+        unsafe { libc::raise(libc::SIGBUS) };
     }
 }
