@@ -1,6 +1,7 @@
 //! Settles, before anything is decoded, what a model's launches ask.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use cajeta_abi::{Capability, FormatId, Problem, Row};
 use cajeta_plugin_host::{BufferSpan, Device, DeviceError};
@@ -11,7 +12,7 @@ use super::choice::ShapeChoice;
 use super::error::TuneError;
 use super::family::{TileFamily, gates_hold};
 use super::probes::{self, once};
-use super::tuning::Tuning;
+use super::tuning::{Hold, Tuning};
 use crate::route::rows::RowRoute;
 
 /// Settles questions of one device, each once.
@@ -22,6 +23,8 @@ pub struct Prewarm<'a> {
     probe: RowProbe,
     answers: Answers,
     seen: BTreeSet<(usize, [u64; 3])>,
+    /// When to stop timing; what is remembered still answers.
+    until: Option<Instant>,
 }
 
 /// Spans that stand for arguments of a launch: resident weights.
@@ -38,7 +41,29 @@ impl<'a> Prewarm<'a> {
         supports: &'a dyn Fn(Capability) -> bool,
     ) -> Result<Prewarm<'a>, DeviceError> {
         let probe = RowProbe::new(device)?;
-        Ok(Prewarm { tuning, device, supports, probe, answers: Answers::default(), seen: BTreeSet::new() })
+        Ok(Prewarm {
+            tuning,
+            device,
+            supports,
+            probe,
+            answers: Answers::default(),
+            seen: BTreeSet::new(),
+            until: None,
+        })
+    }
+
+    /// Stops timing after `budget`: what is not settled by then stays as declared, and is asked again by
+    /// the next load. What is remembered answers all the same.
+    #[must_use]
+    pub fn within(mut self, budget: Duration) -> Prewarm<'a> {
+        self.until = Instant::now().checked_add(budget);
+        self
+    }
+
+    /// Holds the trial once the budget is spent.
+    fn hold(&self) -> Option<Hold<'a>> {
+        let spent = self.until.is_some_and(|until| Instant::now() >= until);
+        spent.then(|| self.tuning.hold())
     }
 
     /// Settles what one launch of a lowered program asks: which member of its family serves and, for a
@@ -62,6 +87,7 @@ impl<'a> Prewarm<'a> {
         let Some((_, route)) = RowRoute::new(row, lead, self.device.backend().layouts()) else {
             return Ok(());
         };
+        let _hold = self.hold();
         let family = TileFamily::of_row(rows, row, &|other| self.admits(other, problem, scalars));
         let mut serving = row;
         if !lead.family.is_empty() && family.members.len() > 1 {
@@ -91,6 +117,7 @@ impl<'a> Prewarm<'a> {
         let Some(pair) = probes::cols::pair(self.device.backend().rows(), &asked, &admits) else {
             return Ok(());
         };
+        let _hold = self.hold();
         let mut arms = probes::cols::DeviceArms::new(self.device, &mut self.probe, pair);
         if let Some(pays) = probes::cols::settle(self.tuning, &mut arms, &pair)? {
             self.answers.put_cols(format, columns, pays);
@@ -107,6 +134,7 @@ impl<'a> Prewarm<'a> {
         let rows = self.device.backend().rows();
         let admits = |row: &Row| plain_scalars(row).is_ok_and(|scalars| self.admits(row, problem, &scalars));
         let Some(rivals) = once::matrix_rivals(rows, format, &admits) else { return Ok(()) };
+        let _hold = self.hold();
         let name = once::MATRIX_CORES_PAY;
         if let Some(pays) = once::settle(self.tuning, name, rows, rivals, problem, &mut self.probe)? {
             self.answers.put_matrix_cores(rows, pays);

@@ -8,6 +8,7 @@ mod program;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use cajeta::tune::bench::{RowBench, plain_scalars};
 use cajeta::tune::store::{Autotune, BuildParts, DeviceKey, list};
@@ -106,6 +107,25 @@ fn a_second_load_runs_no_probe_and_says_the_same() {
     assert_eq!(second.spent(), Spent::default(), "everything was remembered");
     assert_eq!(again.len(), answers.len());
     assert_eq!(again.cols_pay(Q4_K, 4), answers.cols_pay(Q4_K, 4));
+}
+
+#[test]
+fn a_spent_budget_times_nothing_and_still_answers_what_is_remembered() {
+    let (device, folder) = (device(), tempfile::tempdir().expect("a folder"));
+    let supports = supports(&device);
+    let index = row(&device, &[Op::Matmul], Regime::DECODE_ROW);
+    let scalars = plain_scalars(&device.backend().rows()[index]).expect("no model needed");
+    let load = |budget: Duration, n: u64| {
+        let tuning = tuning(&device, folder.path());
+        let mut prewarm = Prewarm::new(&tuning, &device, &supports).expect("a queue").within(budget);
+        let problem = Problem { m: 1, n, k: 256, batch: 1, aux: 0 };
+        prewarm.launch(index, &problem, &scalars, &|_| None).expect("settled");
+        (prewarm.finish().len(), tuning.spent().stored > 0)
+    };
+    let (settled, timed) = load(Duration::from_secs(3600), 128);
+    assert_eq!(load(Duration::ZERO, 128), (settled, false), "remembered");
+    assert_eq!(load(Duration::ZERO, 64), (0, false), "another shape");
+    assert_eq!(timed, settled > 0);
 }
 
 #[test]

@@ -8,6 +8,6 @@ mod contents;
 mod row_bench;
 mod row_probe;
 
-pub use operands::{ArgBytes, arg_bytes, plain_scalars};
+pub use operands::{ArgBytes, LayoutBytes, arg_bytes, plain_scalars};
 pub use row_bench::RowBench;
 pub use row_probe::{Form, GivenProbe, Piece, RowProbe};

@@ -21,6 +21,9 @@ pub struct ArgBytes {
     pub role: Role,
 }
 
+/// Bytes of an own layout for the given sources, or the backend's sentence why not.
+pub type LayoutBytes<'a> = dyn Fn(LayoutId, &[Shape]) -> Result<u64, String> + 'a;
+
 /// Sizes of a row's arguments; `None` for an optional one that is left out. `layout_bytes` answers for the
 /// backend's own layouts.
 ///
@@ -31,7 +34,7 @@ pub fn arg_bytes(
     row: &Row,
     problem: &Problem,
     scalars: &[u8],
-    layout_bytes: &dyn Fn(LayoutId, &[Shape]) -> Result<u64, String>,
+    layout_bytes: &LayoutBytes<'_>,
 ) -> Result<Vec<Option<ArgBytes>>, TuneError> {
     let name = || row.name.to_string();
     let size = |reason| TuneError::Size { row: name(), reason };
