@@ -7,3 +7,4 @@ mod table;
 mod order;
 mod nothing_allocated;
 mod plugin_rows;
+mod ladder;

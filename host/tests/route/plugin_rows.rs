@@ -15,17 +15,17 @@ use cajeta_model_arch::plan::TensorId;
 
 use crate::counting::allocations;
 
-const Q4_K: FormatId = FormatId(Format::Q4_K.id());
+pub(crate) const Q4_K: FormatId = FormatId(Format::Q4_K.id());
 /// Int8 activations of the plugin's own.
-const PACKED: LayoutId = LayoutId::OWN;
+pub(crate) const PACKED: LayoutId = LayoutId::OWN;
 /// Weights arranged for tiles.
-const TILED: LayoutId = LayoutId(LayoutId::OWN.0 + 1);
+pub(crate) const TILED: LayoutId = LayoutId(LayoutId::OWN.0 + 1);
 
-fn keep<T>(values: Vec<T>) -> RSlice<'static, T> {
+pub(crate) fn keep<T>(values: Vec<T>) -> RSlice<'static, T> {
     RSlice::from_slice(Vec::leak(values))
 }
 
-fn arg(layout: LayoutId, format: FormatId, access: Access) -> ArgSpec {
+pub(crate) fn arg(layout: LayoutId, format: FormatId, access: Access) -> ArgSpec {
     let dtype = if layout == LayoutId::PLAIN { DtypeId::F32 } else { DtypeId::BYTES };
     ArgSpec { layout, dtype, format, align: 1, padding: 0, access, alias: -1 }
 }
@@ -66,7 +66,7 @@ fn needing(row: Row, capability: Capability, name: &'static str) -> Row {
 }
 
 /// The arms of a quantised projection, by priority, and those of decode.
-fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<Row> {
     let prefill = |name, priority, x, weight| projection(name, Regime::PREFILL_BATCH, priority, x, weight);
     let decode = |name, priority, x| projection(name, Regime::DECODE_ROW, priority, x, LayoutId::GGUF);
     let tile = Row {
@@ -102,7 +102,7 @@ fn rows() -> Vec<Row> {
     ]
 }
 
-fn layouts() -> Vec<Layout> {
+pub(crate) fn layouts() -> Vec<Layout> {
     let layout = |name, kind| Layout {
         name: RStr::from_str(name),
         kind,
@@ -161,7 +161,8 @@ impl ReadyState for Moment {
     }
 }
 
-const CORES: [Capability; 3] = [Capability::MATRIX_INT8, Capability::MATRIX_F16, Capability::INT8_DOT];
+pub(crate) const CORES: [Capability; 3] =
+    [Capability::MATRIX_INT8, Capability::MATRIX_F16, Capability::INT8_DOT];
 
 #[test]
 fn a_prefill_projection_takes_the_first_arm_that_is_admitted() {
