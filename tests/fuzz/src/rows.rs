@@ -10,7 +10,7 @@ use cajeta_abi::{
 };
 use cajeta_catalog::contract::operands;
 use cajeta_catalog::op::Op;
-use cajeta_plugin_host::rows;
+use cajeta_plugin_host::{contradictions, rows};
 
 use crate::Target;
 
@@ -28,7 +28,13 @@ pub fn run(data: &[u8]) {
     let Ok(layouts) = rows::check_layouts(layouts, path) else { return };
     let raw = shelf.list(3, Shelf::row);
     match rows::check(raw, layouts.len(), path) {
-        Ok(rows) => rows.iter().for_each(|row| promises(row, layouts.len())),
+        Ok(rows) => {
+            rows.iter().for_each(|row| promises(row, layouts.len()));
+            if let Ok(unused) = contradictions::check(rows, layouts, path) {
+                assert!(unused.iter().all(|unused| unused.row < rows.len()));
+                rows.iter().for_each(sizes);
+            }
+        }
         Err(refusal) => assert!(!refusal.to_string().contains('\n'), "{refusal}"),
     }
 }
@@ -46,6 +52,23 @@ fn promises(row: &Row, layouts: usize) {
         assert!((arg as usize) < row.args.len());
     }
     assert!(row.shape_gates.iter().all(|gate| !gate.values.is_empty()));
+}
+
+/// A row without a contradiction admits a size of everything its gates look at.
+fn sizes(row: &Row) {
+    for gate in row.shape_gates.iter() {
+        let Some(size) = contradictions::smallest(row, gate.subject) else {
+            panic!("no size passes `{}` of a row that was taken", gate.name)
+        };
+        let first = gate.values.first().copied().unwrap_or_default();
+        match gate.test {
+            Test::MULTIPLE_OF => assert_eq!(size % first, 0, "{gate:?}"),
+            Test::AT_LEAST => assert!(size >= first, "{size} of {gate:?}"),
+            Test::AT_MOST => assert!(size <= first, "{size} of {gate:?}"),
+            Test::ONE_OF => assert!(gate.values.contains(&size), "{size} of {gate:?}"),
+            _ => {}
+        }
+    }
 }
 
 /// Makes values of an input's bytes, and keeps the lists that they point to. An input that is used up
@@ -131,7 +154,7 @@ impl Shelf<'_> {
                 name: shelf.text(),
                 subject: Subject(shelf.number()),
                 test: Test(shelf.number()),
-                values: shelf.list(2, |shelf| u64::from(shelf.number())),
+                values: shelf.list(3, |shelf| u64::from(shelf.number()) << (shelf.byte() % 64)),
             }),
             ready_gates: self
                 .list(2, |shelf| ReadyGate { name: shelf.text(), kind: ReadyKind(shelf.number()) }),
