@@ -12,6 +12,7 @@ mod inspect;
 mod backends;
 mod selection;
 mod audit;
+mod kernels;
 mod run;
 mod streams;
 mod interrupt;
