@@ -96,7 +96,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 /// As a host tests it; a test nobody knows admits nothing later and contradicts nothing here.
 fn holds(gate: &ShapeGate, value: u64) -> bool {
     match (gate.test, gate.values.first().copied()) {
-        (Test::MULTIPLE_OF, Some(of)) => of != 0 && value % of == 0,
+        (Test::MULTIPLE_OF, Some(of)) => of != 0 && value.is_multiple_of(of),
         (Test::AT_MOST, Some(limit)) => value <= limit,
         (Test::AT_LEAST, Some(limit)) => value >= limit,
         (Test::ONE_OF, _) => gate.values.contains(&value),

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::clause::{Ask, Clause, clause_of};
 use super::query::RouteQuery;
-use super::route::{QueryOf, Route};
 use super::table::RouteTable;
+use super::variant::{QueryOf, Route};
 
 /// What an audit of one table found.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 
 use super::preference::{Capabilities, Preference};
 use super::query::{RouteCall, RouteQuery};
-use super::route::{QueryOf, Route};
+use super::variant::{QueryOf, Route};
 
 /// The gate of a row that is about other ops.
 pub const PATTERN: &str = "pattern";

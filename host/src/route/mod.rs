@@ -7,7 +7,7 @@
 //! [`RouteQuery`], the run-time one a [`RouteCall`], which holds one.
 
 mod query;
-mod route;
+mod variant;
 mod preference;
 mod clause;
 mod refusal;
@@ -24,6 +24,6 @@ pub use preference::{Capabilities, Declared, Origin, Preference, Preferred};
 pub use query::{RouteCall, RouteQuery};
 pub use refusal::{NoRoute, RouteRefusal};
 pub use registry::Registry;
-pub use route::{GateValue, QueryOf, Route};
 pub use rows::attribute_names;
 pub use table::{DuplicateRoute, Picked, RouteTable};
+pub use variant::{GateValue, QueryOf, Route};

@@ -8,7 +8,7 @@ use super::clause::{Ask, Clause, Stop, clause_of};
 use super::preference::{Capabilities, Origin, Preference};
 use super::query::RouteQuery;
 use super::refusal::RouteRefusal;
-use super::route::{GateValue, QueryOf, Route};
+use super::variant::{GateValue, QueryOf, Route};
 
 /// Two rows of one table have one name, so that a refusal would not say which.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]

@@ -10,8 +10,8 @@ use super::route::RowRoute;
 use crate::route::preference::{Capabilities, Preference};
 use crate::route::query::RouteQuery;
 use crate::route::refusal::RouteRefusal;
-use crate::route::route::Route;
 use crate::route::table::RouteTable;
+use crate::route::variant::Route;
 
 /// The first gate that refused.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -8,7 +8,7 @@ use super::names::format_name;
 use super::query::{QueryOperand, QueryStep, RowCall, RowQuery, format_operand};
 use super::{gates, pattern};
 use crate::route::clause::PATTERN;
-use crate::route::route::{GateValue, Route};
+use crate::route::variant::{GateValue, Route};
 
 /// Gates of a row's arguments, by number. Made of the text of the program, so that a refusal while
 /// resolving costs nothing.

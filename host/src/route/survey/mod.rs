@@ -31,7 +31,7 @@ pub fn questions(rows: &[Row], layouts: &[Layout]) -> Vec<Question> {
             _ => all.extend(plain(op, &packable)),
         }
     }
-    all.extend(rows.iter().filter(|row| row.steps.len() > 1).flat_map(|row| pattern::of(row)));
+    all.extend(rows.iter().filter(|row| row.steps.len() > 1).flat_map(pattern::of));
     all
 }
 
