@@ -37,8 +37,6 @@ pub(crate) struct Pair<S: Simd> {
 pub(crate) const CHUNK: usize = 2048;
 /// Scale values a row's chunk takes at most, in any format.
 pub(crate) const CHUNK_SCALES: usize = 256;
-/// Bytes an opened block takes at most, in any format.
-pub(crate) const OPEN_BYTES: usize = 256;
 
 /// A weight format decoded in registers.
 ///
@@ -56,18 +54,9 @@ pub(crate) trait Decode: Copy + 'static {
     /// whose "block" here is only a run of values.
     const RAGGED: bool = false;
 
-    /// Bytes [`Decode::open`] writes.
-    const OPEN: usize = 0;
-
-    /// Lays a block out for [`Decode::pair`], in `room` if it does not stand as it should: where the bits
-    /// of a quant come from several places, putting them together is cheaper a byte than a lane each.
-    #[inline(always)]
-    unsafe fn open<S: Simd>(block: *const u8, _room: *mut u8) -> *const u8 {
-        block
-    }
     /// Writes the scales of `count` blocks, [`Decode::SCALES`] each.
     unsafe fn scales<S: Simd>(blocks: *const u8, count: usize, out: *mut f32);
-    /// Pair `index` of `LEN / (2 * LANES)` of an opened block with its scales.
+    /// Pair `index` of `LEN / (2 * LANES)` of a block with its scales.
     unsafe fn pair<S: Simd>(block: *const u8, scales: *const f32, index: usize) -> Pair<S>;
     /// Value `index` of a run of plain numbers; only called where `RAGGED`.
     #[inline(always)]

@@ -3,7 +3,7 @@
 
 use std::mem::MaybeUninit;
 
-use crate::format::{CHUNK, CHUNK_SCALES, Decode, OPEN_BYTES};
+use crate::format::{CHUNK, CHUNK_SCALES, Decode};
 use crate::simd::Simd;
 
 /// A group of weight rows and the activation rows they meet.
@@ -35,8 +35,6 @@ pub(crate) unsafe fn dot<S: Simd, D: Decode, const R: usize, const C: usize>(arg
     let mut second = [[S::zero(); C]; R];
     let mut scales = MaybeUninit::<[[f32; CHUNK_SCALES]; R]>::uninit();
     let scales = scales.as_mut_ptr().cast::<f32>();
-    let mut room = MaybeUninit::<[u8; OPEN_BYTES]>::uninit();
-    let room = room.as_mut_ptr().cast::<u8>();
     let blocks = k / D::LEN;
     let mut done = 0;
     while done < blocks {
@@ -58,7 +56,6 @@ pub(crate) unsafe fn dot<S: Simd, D: Decode, const R: usize, const C: usize>(arg
                         line += 64;
                     }
                 }
-                let at = D::open::<S>(at, room);
                 let scales = scales.add(r * CHUNK_SCALES + block * D::SCALES);
                 for index in 0..D::LEN / (2 * S::LANES) {
                     let pair = D::pair::<S>(at, scales, index);

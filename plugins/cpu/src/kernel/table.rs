@@ -4,8 +4,8 @@
 use cajeta_plugin_api::catalog::quant::Format;
 
 use crate::format::{
-    Bf16, CHUNK, CHUNK_SCALES, Decode, F16, F32, Iq4Nl, Iq4Xs, Mxfp4, OPEN_BYTES, Q2K, Q3K, Q4_0, Q4_1, Q4K,
-    Q5_0, Q5_1, Q5K, Q6K, Q8_0,
+    Bf16, CHUNK, CHUNK_SCALES, Decode, F16, F32, Iq4Nl, Iq4Xs, Mxfp4, Q2K, Q3K, Q4_0, Q4_1, Q4K, Q5_0, Q5_1,
+    Q5K, Q6K, Q8_0,
 };
 use crate::kernel::attention::DenseArgs;
 use crate::kernel::dot::DotArgs;
@@ -196,7 +196,6 @@ macro_rules! tier {
             const fn format<D: Decode>() -> FormatKernels {
                 // `expand` and `dot` keep a chunk's scales in an array of this size.
                 assert!(CHUNK % D::LEN == 0 && CHUNK / D::LEN * D::SCALES <= CHUNK_SCALES);
-                assert!(D::OPEN <= OPEN_BYTES);
                 FormatKernels {
                     dot: [if D::RAGGED { dot_of::<D, 4, 1> } else { dot_of::<D, $r1, 1> }, dot_of::<D, $r2, 2>, dot_of::<D, $r3, 3>, dot_of::<D, $r4, 4>],
                     dot_one: [dot_of::<D, 1, 1>, dot_of::<D, 1, 2>, dot_of::<D, 1, 3>, dot_of::<D, 1, 4>],

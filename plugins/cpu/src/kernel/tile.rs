@@ -8,7 +8,7 @@
 
 use std::mem::MaybeUninit;
 
-use crate::format::{CHUNK, CHUNK_SCALES, Decode, OPEN_BYTES};
+use crate::format::{CHUNK, CHUNK_SCALES, Decode};
 use crate::simd::Simd;
 
 /// Values of k laid side by side for each row of a panel.
@@ -32,8 +32,6 @@ pub(crate) unsafe fn expand<S: Simd, D: Decode>(
     let place = |at: usize| panel.wrapping_add(at / STEP * STEP * nr + at % STEP);
     let mut scales = MaybeUninit::<[f32; CHUNK_SCALES]>::uninit();
     let scales = scales.as_mut_ptr().cast::<f32>();
-    let mut room = MaybeUninit::<[u8; OPEN_BYTES]>::uninit();
-    let room = room.as_mut_ptr().cast::<u8>();
     let blocks = len / D::LEN;
     for block in 0..blocks {
         let at = row.add(block * D::BYTES);
@@ -41,7 +39,6 @@ pub(crate) unsafe fn expand<S: Simd, D: Decode>(
         if in_chunk == 0 {
             D::scales::<S>(at, (blocks - block).min(CHUNK / D::LEN), scales);
         }
-        let at = D::open::<S>(at, room);
         for index in 0..D::LEN / (2 * S::LANES) {
             let pair = D::pair::<S>(at, scales.add(in_chunk * D::SCALES), index);
             S::store(place(block * D::LEN + pair.first_at), pair.first);

@@ -210,26 +210,6 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn six_bits(low: *const u8, high: *const u8, to: *mut u8) {
-        // Two runs of 32 side by side. Shifts of words carry bits into the byte above, where they are masked.
-        let low = _mm512_loadu_si512(low.cast());
-        let high = _mm512_broadcast_i64x4(_mm256_loadu_si256(high.cast()));
-        let two = _mm512_inserti64x4::<1>(_mm512_setzero_si512(), _mm256_set1_epi16(2));
-        let nibble = _mm512_set1_epi8(15);
-        let (all, offset) = (_mm512_set1_epi8(63), _mm512_set1_epi8(32));
-        let quants = |low: __m512i, high: __m512i| {
-            // Where the mask is set the bit of `low`, else that of `high`.
-            let bits = _mm512_ternarylogic_epi32::<0xca>(nibble, low, high);
-            _mm512_sub_epi8(_mm512_and_si512(bits, all), offset)
-        };
-        // Runs 0 and 1 have their high bits at 0 and 2, runs 2 and 3 at 4 and 6: wanted at 4.
-        let first = _mm512_srlv_epi16(_mm512_slli_epi16::<4>(high), two);
-        let second = _mm512_srlv_epi16(high, two);
-        _mm512_storeu_si512(to.cast(), quants(low, first));
-        _mm512_storeu_si512(to.add(64).cast(), quants(_mm512_srli_epi16::<4>(low), second));
-    }
-
-    #[inline(always)]
     unsafe fn prefetch(at: *const u8) {
         _mm_prefetch::<_MM_HINT_T0>(at.cast());
     }

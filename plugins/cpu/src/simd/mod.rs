@@ -118,22 +118,6 @@ pub(crate) trait Simd: Copy + 'static {
         unsafe { Self::quarter(d, m, Self::shr::<2>(bytes)) }
     }
 
-    /// 128 six-bit quants less 32, a signed byte each, of half a Q6_K block: 64 bytes of low bits and 32
-    /// of high ones.
-    #[inline(always)]
-    unsafe fn six_bits(low: *const u8, high: *const u8, to: *mut u8) {
-        for run in 0..4 {
-            for l in 0..32 {
-                // SAFETY: promised by the caller.
-                unsafe {
-                    let low = *low.add(32 * (run % 2) + l) >> (4 * (run / 2)) & 15;
-                    let high = *high.add(l) >> (2 * run) & 3;
-                    *to.add(32 * run + l) = (low | high << 4).wrapping_sub(32);
-                }
-            }
-        }
-    }
-
     /// Asks for the cache line at an address that need not be mapped.
     unsafe fn prefetch(at: *const u8);
     /// As [`Simd::prefetch`], for the second-level cache.
