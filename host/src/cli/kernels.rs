@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use cajeta::engine::{DEFAULT_CHUNK, Model};
 pub(crate) use cajeta::lower::any_layer;
 use cajeta::lower::{Arm, Explained, Place, Placed, Program, Segment};
+use cajeta::route::Registry;
+use cajeta::tune::store::tune_directory;
+use cajeta::tune::{Answers, Prewarm, Tuning};
 use cajeta_abi::{FormatId, Row};
 use cajeta_plugin_host::Device;
 use clap::Args;
@@ -57,13 +60,15 @@ pub(crate) fn run(flags: Flags) -> Outcome {
         )));
     }
     let device = open(&select)?;
-    let lowering = Lowering::new(&device, &model.plan, ctx, flags.rows.min(ctx))?;
+    let mut lowering = Lowering::new(&device, &model.plan, ctx, flags.rows.min(ctx))?;
     let chunk = lowering.chunk;
     let segments = [
         ("decode step", Segment::Step, 1),
         ("prefill chunk", Segment::Body, chunk),
         ("prefill tail", Segment::TailToken, chunk),
     ];
+    let answers = remembered(&device, &lowering, &segments)?;
+    lowering.registry.settle(answers);
     let mut report = Report {
         model: path.display().to_string(),
         backend: device.backend().id().to_owned(),
@@ -77,16 +82,35 @@ pub(crate) fn run(flags: Flags) -> Outcome {
     if flags.json { output::json(&report) } else { output::text(&report.describe()) }
 }
 
+/// What earlier runs measured about these launches. Nothing is timed.
+fn remembered(
+    device: &Device,
+    lowering: &Lowering<'_>,
+    segments: &[(&str, Segment, u32)],
+) -> Outcome<Answers> {
+    let tuning = Tuning::new(device, tune_directory(None).as_deref());
+    let _hold = tuning.hold();
+    let supports = |capability| lowering.registry.supports(capability);
+    let mut prewarm = Prewarm::new(&tuning, device, &supports)?;
+    for &(_, segment, rows) in segments {
+        for Placed { row, problem, scalars, .. } in lowering.program(segment, rows, 1)?.launches {
+            let asked = prewarm.launch(row, &problem, &scalars, &|_| None);
+            asked.map_err(|error| Failure::work(error.to_string()))?;
+        }
+    }
+    Ok(prewarm.finish())
+}
+
 /// Every row of a backend.
 fn registry(device: &Device, json: bool) -> Outcome {
     #[derive(Serialize)]
-    struct Registry<'a> {
+    struct Rows<'a> {
         backend: &'a str,
         rows: Vec<RowFacts>,
     }
     let backend = device.backend();
     let rows = backend.rows().iter().map(|row| RowFacts::new(row, backend.layouts()));
-    let registry = Registry { backend: backend.id(), rows: rows.collect() };
+    let registry = Rows { backend: backend.id(), rows: rows.collect() };
     if json {
         return output::json(&registry);
     }

@@ -8,20 +8,33 @@ use cajeta_abi::{Capability, Geometry, Layout, LayoutId, Problem, Row, Shape};
 use cajeta_plugin_host::Device;
 
 use crate::route::Registry;
+use crate::route::rows::RowPreference;
 use crate::route::usable::KernelCap;
+use crate::tune::Answers;
 
 /// A device as routing sees it.
 pub struct DeviceRegistry {
     device: Device,
     supported: RefCell<HashMap<Capability, bool>>,
     kernels: Arc<KernelCap>,
+    answers: Answers,
 }
 
 impl DeviceRegistry {
     /// The registry of a device.
     pub fn new(device: Device) -> DeviceRegistry {
         let kernels = KernelCap::of(&device);
-        DeviceRegistry { device, supported: RefCell::new(HashMap::new()), kernels }
+        DeviceRegistry {
+            device,
+            supported: RefCell::new(HashMap::new()),
+            kernels,
+            answers: Answers::default(),
+        }
+    }
+
+    /// Takes over what was measured; whatever is lowered from here on goes by it.
+    pub fn settle(&mut self, answers: Answers) {
+        self.answers = answers;
     }
 
     /// The device.
@@ -47,6 +60,10 @@ impl Registry for DeviceRegistry {
 
     fn unusable(&self, row: &str) -> Option<&str> {
         self.kernels.unusable(row)
+    }
+
+    fn preference(&self) -> &RowPreference<'_> {
+        &self.answers
     }
 
     fn geometry(&self, row: usize, problem: &Problem, scalars: &[u8]) -> Result<Geometry, String> {
