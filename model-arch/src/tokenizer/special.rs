@@ -8,6 +8,10 @@ use super::error::TokenizerError;
 use super::vocabulary::{TokenKind, Vocabulary};
 use aho_corasick::{AhoCorasick, MatchKind};
 
+/// Bytes that the texts of all special tokens may take together; real vocabularies have some hundred thousand. An
+/// automaton takes about fifty times its texts.
+const MAX_TEXT_BYTES: usize = 4 << 20;
+
 /// Whether control tokens written out in the text are recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Special {
@@ -69,13 +73,18 @@ impl SpecialTokens {
 impl Matcher {
     fn new(vocabulary: &Vocabulary, kinds: &[TokenKind]) -> Result<Self, TokenizerError> {
         let tokens = || vocabulary.iter().filter(|(_, text, kind)| !text.is_empty() && kinds.contains(kind));
+        let refused =
+            |detail| TokenizerError::Automaton { what: "the list of special tokens".into(), detail };
+        let bytes: usize = tokens().map(|(_, text, _)| text.len()).sum();
+        if bytes > MAX_TEXT_BYTES {
+            let detail =
+                format!("their texts take {bytes} bytes, the most is {MAX_TEXT_BYTES}; the file is damaged");
+            return Err(refused(detail));
+        }
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .build(tokens().map(|(_, text, _)| text))
-            .map_err(|e| TokenizerError::Automaton {
-                what: "the list of special tokens".into(),
-                detail: e.to_string(),
-            })?;
+            .map_err(|e| refused(e.to_string()))?;
         Ok(Self { automaton, ids: tokens().map(|(id, _, _)| id).collect() })
     }
 }

@@ -52,6 +52,13 @@ fn scores() -> Vec<Case> {
         with("scores-too-few", value::f32s(&[0.0; 7]), "7 entries for 259 tokens"),
         with("scores-of-text", value::strings(&["1"]), "tokenizer.ggml.scores"),
     ];
+    let change = |draft: &mut Draft| {
+        let tokens: Vec<String> = (0..259).map(|n| format!("{n}{}", "<".repeat(1 << 15))).collect();
+        draft.set("tokenizer.ggml.tokens", value::strings(&tokens));
+        draft.set("tokenizer.ggml.token_type", value::i32s(&[3; 259]));
+    };
+    let says = "the list of special tokens cannot be compiled: their texts take";
+    cases.push(Case::of("special-tokens-of-megabytes", scored(), change, (Finder::Tokenizer, says)));
     let change = |draft: &mut Draft| draft.remove("tokenizer.ggml.scores");
     cases.push(Case::of("scores-missing", scored(), change, (Finder::Tokenizer, "tokenizer.ggml.scores")));
     cases
