@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use cajeta_abi::FormatId;
 use cajeta_abi::{LayoutId, Problem, Shape};
+use cajeta_catalog::op::Op;
 use cajeta_model_arch::plan::{Half, Plan};
 
 use super::LowerError;
@@ -85,6 +86,9 @@ pub(super) fn assemble(
         let mut problem = ops.get(row.problem_step as usize).unwrap_or(&ops[0]).problem;
         // Sequences are those of whichever op of a fusion has them: a projection has none of its own.
         problem.batch = ops.iter().map(|op| op.problem.batch).max().unwrap_or(0);
+        // What a second projection writes, where nothing else of the fusion says it.
+        let second = ops.iter().filter(|op| op.op == Op::Matmul).nth(1);
+        problem.aux = problem.aux.max(second.map_or(0, |op| op.problem.n));
         let what = sequence.describe(&ops[ops.len() - 1]);
         let scalars: Vec<u8> = ops.iter().flat_map(|op| op.scalars.iter().copied()).collect();
         let geometry = registry.geometry(choice.row, &problem, &scalars).map_err(|text| {

@@ -30,6 +30,8 @@ template <class F> __device__ inline void eight_of(const uint8_t* row, uint32_t 
 template <class F> __device__ inline void gemm(const Launch& launch) {
     // Both tiles lie K-major, so that a thread reads its four values of a step in one load.
     __shared__ float xs[DEPTH][STRIDE], ws[DEPTH][STRIDE];
+    release_consumers();
+    wait_for_producer();
     const uint32_t feature0 = blockIdx.x * TILE, row0 = blockIdx.y * TILE, width = launch.k;
     const uint32_t loader = threadIdx.x / 4, part = threadIdx.x % 4 * 8;
     const uint32_t row = min(row0 + loader, launch.m - 1), feature = min(feature0 + loader, launch.n - 1);

@@ -42,6 +42,8 @@ template <class F, int COLUMNS> __device__ inline void products(const Launch& la
 }
 
 template <class F, int COLUMNS> __device__ inline void matvec(const Launch& launch) {
+    release_consumers();
+    wait_for_producer();
     const uint32_t feature = blockIdx.x * WAVES + threadIdx.x / WAVE, first = blockIdx.y * COLUMNS;
     if (feature >= launch.n) return;
     float sums[COLUMNS] = {};

@@ -65,6 +65,14 @@ __device__ inline void bulk_load(void* to, const void* from, uint32_t bytes, Cop
                  "l"(from), "r"(bytes), "r"(shared_address(barrier))
                  : "memory");
 }
+// As `bulk_load`, `count` pieces of `bytes`, each `apart` further on both sides.
+__device__ inline void bulk_load_several(uint8_t* to, const uint8_t* from, uint32_t bytes, uint32_t apart, uint32_t count, CopyBarrier* barrier) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes * count) : "memory");
+    for (uint32_t i = 0; i < count; i++)
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared_address(to) + i * apart),
+                     "l"(from + size_t(i) * apart), "r"(bytes), "r"(shared_address(barrier))
+                     : "memory");
+}
 // Waits for the phase of that parity to complete.
 __device__ inline void copy_barrier_wait(CopyBarrier* barrier, uint32_t parity) {
     uint32_t done = 0;
@@ -120,3 +128,19 @@ __device__ inline uint32_t pack_halves(float low, float high) {
     const __half2 pair = __floats2half2_rn(low, high);
     return *reinterpret_cast<const uint32_t*>(&pair);
 }
+// Counts this wave's block in at a counter that is zero at first; true, for the whole wave, for the last of `all`, which
+// sees what the others wrote before and leaves the counter zero.
+__device__ inline bool last_to_arrive(uint32_t* counter, uint32_t all) {
+    __threadfence();
+    __syncwarp();
+    uint32_t before = 0;
+    if (threadIdx.x % WAVE == 0) {
+        before = atomicAdd(counter, 1);
+        if (before == all - 1) *counter = 0;
+    }
+    const bool last = __shfl_sync(0xffffffffu, before, 0) == all - 1;
+    if (last) __threadfence();
+    return last;
+}
+// Reads what another block wrote.
+__device__ inline float uncached(const float* at) { return __ldcg(at); }

@@ -9,7 +9,7 @@ use cajeta_plugin_api::{Answer, BufferSpan, Fault, Work};
 use super::block::{ARGS, Block};
 use super::shape::{Stage, needs, stages};
 use crate::device::Buffer;
-use crate::registry::{Entry, entry, layout_bytes, rows};
+use crate::registry::{Entry, PACKED, entry, layout_bytes, rows};
 
 /// A launch ready for the device.
 pub(crate) struct Bound {
@@ -92,7 +92,8 @@ fn check_spans(row: &Row, work: &Work<Buffer>) -> Answer<()> {
             };
             let format = Format::from_id(spec.format.0).filter(|_| spec.layout == LayoutId::GGUF);
             let need = if spec.layout.0 >= LayoutId::OWN.0 {
-                let shape = Shape { format: spec.format, rows: step.problem.n, width: step.problem.k };
+                let rows = if spec.layout == PACKED { step.problem.m } else { step.problem.n };
+                let shape = Shape { format: spec.format, rows, width: step.problem.k };
                 Some(layout_bytes(spec.layout, &[shape])?)
             } else {
                 operand_bytes(step.op, &step.problem, &step.scalars, format, operand).map_err(refuse)?

@@ -5,6 +5,7 @@ mod shape;
 mod attention;
 mod choice;
 mod stream;
+mod rows;
 mod geometry;
 mod bind;
 

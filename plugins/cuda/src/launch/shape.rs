@@ -42,6 +42,7 @@ pub(crate) fn needs(entry: Entry, problem: &Problem, scalars: &[u8], split: u32)
     match entry.kind {
         Kind::Attention => attention::needs(problem, scalars, split),
         Kind::Argmax | Kind::Sample => choice::needs(entry.kind, problem),
+        Kind::Rows(_) => super::rows::needs(entry, problem, split),
         _ => Ok(Needs::default()),
     }
 }
@@ -53,6 +54,7 @@ pub(crate) fn needs(entry: Entry, problem: &Problem, scalars: &[u8], split: u32)
 pub(crate) fn split(entry: Entry, problem: &Problem, scalars: &[u8], multiprocessors: u64) -> Answer<u32> {
     match entry.kind {
         Kind::Attention => attention::split(entry, problem, scalars, multiprocessors),
+        Kind::Rows(_) => Ok(super::rows::split(problem)),
         _ => Ok(1),
     }
 }
@@ -99,5 +101,6 @@ pub(crate) fn stages(
         }
         Kind::Attention => attention::stages(problem, scalars, split)?,
         Kind::Relayout | Kind::Stream(_) => super::stream::stages(entry, problem, scalars, multiprocessors)?,
+        Kind::PackRows { .. } | Kind::Rows(_) => super::rows::stages(entry, problem, split, multiprocessors)?,
     })
 }

@@ -1,4 +1,5 @@
-//! The layouts this plugin owns: weights in tiles of 16 output features, as `plugins/kernels/common/tile16.h` says.
+//! The layouts this plugin owns: weights in tiles of 16 output features (`plugins/kernels/common/tile16.h`) and packed
+//! activation rows (`rows.h`).
 
 use std::sync::OnceLock;
 
@@ -15,6 +16,24 @@ pub(crate) const UNIT: u64 = 256;
 
 /// Formats that are relaid; format `TILED[i]` in layout `OWN + i`.
 pub(super) const TILED: [Format; 2] = [Format::Q4_K, Format::Q6_K];
+
+/// Packed activation rows.
+pub(crate) const PACKED: LayoutId = LayoutId(LayoutId::OWN.0 + TILED.len() as u32);
+/// Most rows that are packed.
+pub(crate) const ROWS_MOST: u64 = 16;
+/// Bytes of a unit of a packed row: a high and a low byte an input, a sum of each 16, what a step is worth.
+pub(crate) const ROW_UNIT: u64 = 2 * UNIT + UNIT / 16 * 4 + 4;
+/// Times the packed rows lie there.
+const REPLICAS: u64 = 4;
+
+/// Rows that so many are filled up to.
+pub(crate) fn padded(rows: u64) -> u64 {
+    match rows {
+        0..=4 => 4,
+        5..=8 => 8,
+        _ => ROWS_MOST,
+    }
+}
 
 /// How a format's weights lie when relaid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,7 +71,14 @@ pub(crate) fn layouts() -> &'static [Layout] {
             formats: RSlice::from_slice(Vec::leak(vec![FormatId(format.id())])),
             align: 256,
         };
-        TILED.into_iter().map(layout).collect()
+        let packed = Layout {
+            name: RStr::from_str("rows16"),
+            kind: LayoutKind::ACTIVATION,
+            sources: 1,
+            formats: RSlice::EMPTY,
+            align: 256,
+        };
+        TILED.into_iter().map(layout).chain([packed]).collect()
     })
 }
 
@@ -61,6 +87,9 @@ pub(crate) fn layouts() -> &'static [Layout] {
 /// # Errors
 /// A layout that is not this plugin's, another format or width than it arranges, an overflow.
 pub(crate) fn layout_bytes(layout: LayoutId, shapes: &[Shape]) -> Answer<u64> {
+    if layout == PACKED {
+        return packed_bytes(shapes);
+    }
     let format = layout.0.checked_sub(LayoutId::OWN.0).and_then(|index| TILED.get(index as usize).copied());
     let Some((format, tile)) = format.and_then(|format| Some((format, tile_of(format)?))) else {
         return Err(Fault::unsupported(format!("layout {} is not this backend's", layout.0)));
@@ -82,6 +111,21 @@ pub(crate) fn layout_bytes(layout: LayoutId, shapes: &[Shape]) -> Answer<u64> {
         .ok_or_else(|| Fault::invalid(format!("{} rows of {} overflow 64 bits", shape.rows, shape.width)))
 }
 
+fn packed_bytes(shapes: &[Shape]) -> Answer<u64> {
+    let [shape] = shapes else {
+        return Err(Fault::invalid(format!("{} sources given, packed rows have 1", shapes.len())));
+    };
+    if shape.rows > ROWS_MOST || !shape.width.is_multiple_of(UNIT) {
+        return Err(Fault::unsupported(format!(
+            "{} rows of {} values: at most {ROWS_MOST} of a multiple of {UNIT} are packed",
+            shape.rows, shape.width
+        )));
+    }
+    (shape.width / UNIT)
+        .checked_mul(padded(shape.rows) * ROW_UNIT * REPLICAS)
+        .ok_or_else(|| Fault::invalid(format!("rows of {} values overflow 64 bits", shape.width)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,5 +141,8 @@ mod tests {
         assert!(layout_bytes(LayoutId::OWN, &[shape(Format::Q4_K, 16, 100)]).is_err());
         assert!(layout_bytes(LayoutId::OWN, &[shape(Format::Q4_K, u64::MAX, 1 << 40)]).is_err());
         assert!(layout_bytes(LayoutId(300), &[]).is_err());
+        let rows = |rows, width| layout_bytes(PACKED, &[Shape { format: FormatId::NONE, rows, width }]);
+        assert_eq!(rows(5, 512), Ok(2 * 8 * 580 * 4));
+        assert!(rows(17, 512).is_err() && rows(4, 500).is_err());
     }
 }

@@ -5,9 +5,10 @@ mod name;
 mod layouts;
 mod wiring;
 mod streams;
+mod rows_streams;
 mod manifest;
 
-pub(crate) use layouts::{Tile, UNIT, layout_bytes, layouts, tile_of};
+pub(crate) use layouts::{PACKED, ROW_UNIT, ROWS_MOST, Tile, UNIT, layout_bytes, layouts, padded, tile_of};
 pub(crate) use manifest::manifest;
 
 use std::sync::OnceLock;
@@ -46,6 +47,23 @@ pub(crate) enum Kind {
     Relayout,
     /// Product of one row over relaid weights, with what surrounds it.
     Stream(Stream),
+    /// Activation rows to the form several of them are multiplied in, alone or behind a norm.
+    PackRows { norm: bool },
+    /// Product of several packed rows over relaid weights, with what surrounds it.
+    Rows(RowsStream),
+}
+
+/// What a streaming product of packed rows computes besides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RowsStream {
+    /// Nothing.
+    Product,
+    /// The residual added.
+    ProductAdd,
+    /// Gate and up, and the gated unit.
+    GateUp { gelu: bool },
+    /// q, k and v; the value weight's format.
+    Qkv { value: Format },
 }
 
 /// What a streaming product of one row computes besides.
@@ -124,10 +142,21 @@ fn streams() -> Vec<Entry> {
             Stream::NormGateUp { gelu: false },
             Stream::NormGateUp { gelu: true },
         ];
-        for stream in kinds.into_iter().chain(values.map(|value| Stream::NormQkv { value })) {
+        for stream in kinds.into_iter().chain(values.clone().map(|value| Stream::NormQkv { value })) {
             add(Kind::Stream(stream), Regime::DECODE_ROW);
         }
+        let kinds = [
+            RowsStream::Product,
+            RowsStream::ProductAdd,
+            RowsStream::GateUp { gelu: false },
+            RowsStream::GateUp { gelu: true },
+        ];
+        for stream in kinds.into_iter().chain(values.map(|value| RowsStream::Qkv { value })) {
+            add(Kind::Rows(stream), Regime::DECODE_COLS);
+        }
     }
+    let packs = [false, true].map(|norm| Kind::PackRows { norm });
+    entries.extend(packs.map(|kind| Entry { kind, format: None, regime: Regime::DECODE_COLS }));
     entries
 }
 

@@ -3,7 +3,7 @@
 use cajeta_plugin_api::abi::Regime;
 use cajeta_plugin_api::catalog::quant::Format;
 
-use super::{Entry, Kind, Stream};
+use super::{Entry, Kind, RowsStream, Stream};
 
 /// A format as it stands in names: `Q4_K` is `q4k`.
 fn prefix(format: Option<Format>) -> String {
@@ -17,6 +17,7 @@ pub(super) fn of(entry: Entry) -> String {
         kind => format!("{}{}", prefix(entry.format), stem(kind)),
     };
     let regime = match (entry.kind, entry.regime) {
+        (Kind::PackRows { .. } | Kind::Rows(_), _) => "",
         (_, Regime::DECODE_COLS) => "Cols",
         (Kind::TileGemm, _) => "",
         (_, Regime::PREFILL_BATCH) => "Batch",
@@ -50,6 +51,15 @@ fn stem(kind: Kind) -> String {
         Kind::Stream(Stream::NormQkv { value }) => {
             return format!("{}StreamNormQkvPairs", prefix(Some(value)));
         }
+        Kind::PackRows { norm: false } => "packRows",
+        Kind::PackRows { norm: true } => "normPackRows",
+        Kind::Rows(RowsStream::Product) => "StreamRows",
+        Kind::Rows(RowsStream::ProductAdd) => "StreamRowsAdd",
+        Kind::Rows(RowsStream::GateUp { gelu: false }) => "StreamRowsGateUpSilu",
+        Kind::Rows(RowsStream::GateUp { gelu: true }) => "StreamRowsGateUpGelu",
+        Kind::Rows(RowsStream::Qkv { value }) => {
+            return format!("{}StreamRowsQkv", prefix(Some(value)));
+        }
     };
     fixed.to_owned()
 }
@@ -64,6 +74,7 @@ impl Entry {
                 let packed = ["attnPacked64", "attnPacked128", "attnPacked256"];
                 plain.into_iter().chain(packed).map(str::to_owned).collect()
             }
+            Kind::Rows(_) => ["4", "8", "16"].map(|rows| format!("{stem}{rows}")).to_vec(),
             Kind::MatVec if self.regime == Regime::DECODE_COLS => {
                 ["", "Cols2", "Cols4", "Cols8"].map(|columns| format!("{stem}{columns}")).to_vec()
             }

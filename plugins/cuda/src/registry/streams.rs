@@ -14,30 +14,30 @@ use crate::launch::{HEAD_DIM_MAX, STREAM_WIDTH_MAX};
 
 /// Arguments and steps under construction.
 #[derive(Default)]
-struct Draft {
-    args: Vec<ArgSpec>,
-    steps: Vec<Step>,
+pub(super) struct Draft {
+    pub(super) args: Vec<ArgSpec>,
+    pub(super) steps: Vec<Step>,
 }
 
 impl Draft {
-    fn add(&mut self, spec: ArgSpec) -> Wire {
+    pub(super) fn add(&mut self, spec: ArgSpec) -> Wire {
         self.args.push(spec);
         Wire::arg(self.args.len() as u32 - 1)
     }
 
     /// An operand of an op as the catalog describes it.
-    fn operand(&mut self, op: Op, index: usize) -> Wire {
+    pub(super) fn operand(&mut self, op: Op, index: usize) -> Wire {
         self.add(arg(&contract::operands(op)[index], None))
     }
 
     /// A relaid weight.
-    fn tile(&mut self, format: Format) -> Wire {
+    pub(super) fn tile(&mut self, format: Format) -> Wire {
         let spec = arg(&contract::operands(Op::Matmul)[1], Some(format));
         let layout = tile_of(format).map_or(LayoutId::GGUF, |tile| tile.layout);
         self.add(ArgSpec { layout, align: 16, ..spec })
     }
 
-    fn step(&mut self, op: Op, attrs: u64, wires: Vec<Wire>) {
+    pub(super) fn step(&mut self, op: Op, attrs: u64, wires: Vec<Wire>) {
         self.steps.push(Step { op: op.id(), attrs, operands: keep(wires) });
     }
 
@@ -48,7 +48,7 @@ impl Draft {
         Wire::internal(0)
     }
 
-    fn product(&mut self, x: Wire, attrs: u64, weight: Wire, bias: Wire, out: Wire) {
+    pub(super) fn product(&mut self, x: Wire, attrs: u64, weight: Wire, bias: Wire, out: Wire) {
         self.step(Op::Matmul, attrs, vec![x, weight, bias, out]);
     }
 }

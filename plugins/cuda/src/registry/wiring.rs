@@ -10,7 +10,7 @@ use cajeta_plugin_api::catalog::contract::{self, Operand, Role};
 use cajeta_plugin_api::catalog::op::{Op, attr};
 use cajeta_plugin_api::catalog::quant::Format;
 
-use super::{Entry, Kind, name, streams};
+use super::{Entry, Kind, name, rows_streams, streams};
 use crate::launch::{GROUP_MAX, HEAD_DIM_MAX};
 
 /// Weights, activations and planes are read in 16-byte words.
@@ -57,8 +57,11 @@ fn op_of(kind: Kind) -> (Op, u64) {
         Kind::Argmax => (Op::Argmax, 0),
         Kind::Sample => (Op::Sample, 0),
         Kind::Advance => (Op::Advance, 0),
-        Kind::MatVec | Kind::TileGemm | Kind::Stream(_) => (Op::Matmul, attr::BIAS | attr::SOFTCAP),
+        Kind::MatVec | Kind::TileGemm | Kind::Stream(_) | Kind::Rows(_) => {
+            (Op::Matmul, attr::BIAS | attr::SOFTCAP)
+        }
         Kind::Relayout => (Op::Relayout, 0),
+        Kind::PackRows { .. } => (Op::Pack, 0),
     }
 }
 
@@ -92,7 +95,7 @@ fn gates(entry: Entry) -> Vec<ShapeGate> {
 
 /// The row of an entry.
 pub(super) fn row(entry: Entry) -> Row {
-    if let Some(row) = streams::row(entry) {
+    if let Some(row) = streams::row(entry).or_else(|| rows_streams::row(entry)) {
         return row;
     }
     let (op, attrs) = op_of(entry.kind);
