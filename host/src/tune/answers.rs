@@ -14,11 +14,9 @@ const SLOWER: &str = "measured slower than its parts";
 /// The gate of rows on matrix cores that do not pay.
 const NO_MATRIX: &str = once::MATRIX_CORES_PAY;
 
-/// A question but for its rows.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+/// A question about a family, or a row, but for its rows.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Place {
-    /// A family, or a row.
-    of: String,
     regime: Regime,
     format: u32,
     n: u64,
@@ -35,9 +33,10 @@ struct Member {
 /// than the others and runs on what they run on.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Answers {
-    members: BTreeMap<Place, BTreeMap<u64, Member>>,
-    /// Whether a fusion pays.
-    fusions: BTreeMap<Place, BTreeMap<u64, bool>>,
+    /// By family. Asking allocates nothing, so the place is no part of one key with it.
+    members: BTreeMap<String, BTreeMap<Place, BTreeMap<u64, Member>>>,
+    /// Whether a fusion pays, by row.
+    fusions: BTreeMap<String, BTreeMap<Place, BTreeMap<u64, bool>>>,
     /// The step whose problem launches of a family, or of a row, carry.
     steps: BTreeMap<String, usize>,
     /// Whether one launch over several sequences pays, by format and their number.
@@ -58,13 +57,15 @@ impl Answers {
         };
         let place = self.place(route.family(), route, problem);
         let member = Member { row: row.to_owned(), origin };
-        self.members.entry(place).or_default().insert(problem.m, member);
+        let family = self.members.entry(route.family().to_owned()).or_default();
+        family.entry(place).or_default().insert(problem.m, member);
     }
 
     /// Whether a fusion pays at a problem.
     pub fn put_fusion(&mut self, route: &RowRoute<'_>, problem: &Problem, pays: bool) {
         let place = self.place(route.name(), route, problem);
-        self.fusions.entry(place).or_default().insert(problem.m, pays);
+        let fusion = self.fusions.entry(route.name().to_owned()).or_default();
+        fusion.entry(place).or_default().insert(problem.m, pays);
     }
 
     /// Whether matrix cores pay at all; where they do not, rows on them are held back.
@@ -87,8 +88,9 @@ impl Answers {
 
     /// How many questions are settled.
     pub fn len(&self) -> usize {
-        let shapes = self.members.values().map(BTreeMap::len).sum::<usize>();
-        shapes + self.fusions.values().map(BTreeMap::len).sum::<usize>() + self.cols.len()
+        let shapes = self.members.values().flat_map(BTreeMap::values).map(BTreeMap::len).sum::<usize>();
+        let fusions = self.fusions.values().flat_map(BTreeMap::values).map(BTreeMap::len).sum::<usize>();
+        shapes + fusions + self.cols.len()
     }
 
     /// Whether none is.
@@ -99,21 +101,21 @@ impl Answers {
     fn place(&mut self, of: &str, route: &RowRoute<'_>, problem: &Problem) -> Place {
         self.steps.insert(of.to_owned(), route.row().problem_step as usize);
         let Problem { n, k, .. } = *problem;
-        Place { of: of.to_owned(), regime: route.regime(), format: route.format().0, n, k }
+        Place { regime: route.regime(), format: route.format().0, n, k }
     }
 
     /// The place a call asks about, and its rows.
     fn asked(&self, of: &str, query: &RowQuery<'_>) -> Option<(Place, u64)> {
         let problem = query.steps().get(*self.steps.get(of)?)?.problem;
         let (regime, format) = (query.regime(), query.format().0);
-        Some((Place { of: of.to_owned(), regime, format, n: problem.n, k: problem.k }, problem.m))
+        Some((Place { regime, format, n: problem.n, k: problem.k }, problem.m))
     }
 }
 
 impl Preference<RowCall<'_>> for Answers {
     fn prefer<'s>(&'s self, family: &str, call: &RowCall<'_>) -> Option<Preferred<'s>> {
         let (place, m) = self.asked(family, call.query())?;
-        let member = nearest(self.members.get(&place)?, m)?;
+        let member = nearest(self.members.get(family)?.get(&place)?, m)?;
         Some(Preferred { row: &member.row, origin: member.origin })
     }
 
@@ -122,7 +124,7 @@ impl Preference<RowCall<'_>> for Answers {
             return Some(NO_MATRIX);
         }
         let (place, m) = self.asked(row, call.query())?;
-        let pays = nearest(self.fusions.get(&place)?, m)?;
+        let pays = nearest(self.fusions.get(row)?.get(&place)?, m)?;
         (!pays).then_some(SLOWER)
     }
 }

@@ -2,8 +2,10 @@
 
 use std::cell::Cell;
 
+use cajeta::record::Answered;
 use cajeta::route::rows::{QueryOperand, QueryStep, ReadyState, RouteTables, RowCall, RowQuery};
-use cajeta::route::{Capabilities, Clause, Declared, Route};
+use cajeta::route::{Capabilities, Clause, Declared, Origin, Route};
+use cajeta::tune::Answers;
 use cajeta_abi::abi_stable::std_types::{RSlice, RStr};
 use cajeta_abi::{
     Access, ArgSpec, Arith, Capability, DtypeId, FormatId, Layout, LayoutId, LayoutKind, Need, Problem,
@@ -258,6 +260,25 @@ fn other_formats_attributes_and_layouts_are_refused_by_name() {
     strange.operands[0] =
         QueryOperand::Value { value: 0, layout: LayoutId(300), packable: [].into(), uses: 1 };
     assert_eq!(why(strange), "q4kQ8WaveMatVec: shape: layout of argument 0");
+}
+
+#[test]
+fn resolving_by_measured_answers_allocates_nothing() {
+    let (mut rows, layouts) = (rows(), layouts());
+    rows.iter_mut().for_each(|row| row.family = RStr::from_str("q4kGemm"));
+    let tables = RouteTables::new(&rows, &layouts);
+    let table = tables.table(Op::Matmul);
+    let floor = table.routes().iter().find(|route| route.name() == "q4kMmqTile").expect("an arm");
+    let step = step(512, 4096, true);
+    let mut answers = Answers::default();
+    answers.put_member(floor, &step.problem, "q4kMmqTile", Answered::Stored);
+    let moment = Moment { tiled: false, widened: Cell::new(false) };
+    let device = Device(CORES.to_vec());
+    let query = RowQuery::new(Regime::PREFILL_BATCH, std::slice::from_ref(&step));
+    let call = RowCall { query, ready: &moment };
+    let (picked, count) = allocations(|| table.pick(&call, &device, &answers));
+    let picked = picked.expect("one serves");
+    assert_eq!((picked.route.name(), picked.origin, count), ("q4kMmqTile", Origin::Stored, 0));
 }
 
 #[test]
