@@ -2,9 +2,8 @@
 
 use abi_stable::std_types::{RSlice, RStr};
 use cajeta_abi::{
-    BackendV1, Capability, Code, DeviceFacts, ErrorBuf, Fact, Geometry, HostInfo, Layout, LayoutId, LayoutKind,
-    Manifest,
-    Problem, Row, Shape, Text,
+    BackendV1, Capability, Code, DeviceFacts, ErrorBuf, Fact, Geometry, HostInfo, Layout, LayoutId,
+    LayoutKind, Manifest, Problem, Row, Shape, Text,
 };
 
 use crate::behaviour::{hang, is};
