@@ -9,8 +9,15 @@ use serde::Serialize;
 use super::failure::{Failure, Outcome};
 use super::output;
 
+const EXAMPLES: &str = "\
+Examples:
+  cajeta devices                            names, drivers, memory
+  cajeta devices --json | jq .backends
+  cajeta run model.gguf \"Hi\" --device 1    the second device of the backend that serves";
+
 /// What was typed.
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Flags {
     /// Print backends and devices as JSON
     #[arg(long)]

@@ -135,7 +135,7 @@ pub(crate) fn flags() -> Outcome<Option<Flags>> {
             output::text(&rendered(&error, colour::on_stdout())).map(|()| None)
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            output::note(rendered(&error, colour::on_stderr()).trim_end());
+            output::painted_note(rendered(&error, colour::on_stderr()).trim_end());
             Err(Failure::usage("nothing to do; name a command"))
         }
         _ => Err(Failure::Usage(mistake(&error))),

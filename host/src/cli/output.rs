@@ -25,9 +25,15 @@ pub(crate) fn json(value: &impl Serialize) -> Outcome {
     stdout.write_all(b"\n").and_then(|()| stdout.flush()).map_err(closed)
 }
 
-/// Writes a line to standard error. Nobody is told when that fails: there is nowhere left to say it.
-pub(crate) fn note(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+/// Writes lines to standard error, without characters that would steer a terminal: names of files and
+/// devices can hold any. Nobody is told when that fails: there is nowhere left to say it.
+pub(crate) fn note(lines: &str) {
+    painted_note(&visible(lines));
+}
+
+/// Writes lines that may be coloured, and hold nothing from outside, to standard error.
+pub(crate) fn painted_note(lines: &str) {
+    let _ = writeln!(io::stderr().lock(), "{lines}");
 }
 
 /// Writes a part of an answer to standard output, at once: as it is to a file or a program, and to a

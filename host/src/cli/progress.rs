@@ -47,6 +47,8 @@ impl Progress {
             shown
                 .bar
                 .set_style(style("{prefix} {bar:32} {binary_bytes} of {binary_total_bytes}, {eta} left"));
+            // What went before moved no bytes, and says nothing of how long they take.
+            shown.bar.reset_elapsed();
             shown.measured = true;
         }
         shown.bar.set_length(total);

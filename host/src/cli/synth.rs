@@ -16,9 +16,11 @@ const EXAMPLES: &str = "\
 Examples:
   cajeta synth --shape llama-3.2-1b --quant q4_k_m         writes llama-3.2-1b-q4_k_m.gguf here
   cajeta synth wide.gguf --shape tiny --width 1024 --heads 16 --kv-heads 4 --quant f16
+
 Shapes: llama-3.1-8b, llama-3.2-1b, smollm2-135m, tiny.
-Recipes: q4_k_m, q5_k_m, q3_k_m, q2_k, q4_0, q4_1, q5_0, q5_1, iq4_nl, iq4_xs, mxfp4 as published files
-are; q8_0, f16, bf16, f32, q6_k, q5_k, q4_k, q3_k, and pure-FORMAT, for every matrix in one format.
+
+Recipes: q4_k_m, q5_k_m, q3_k_m, q2_k, q4_0, q4_1, q5_0, q5_1, iq4_nl, iq4_xs, mxfp4 as published files \
+are; q8_0, f16, bf16, f32, q6_k, q5_k, q4_k, q3_k, and pure-FORMAT, for every matrix in one format. \
 The weights mean nothing: the file is for measuring and testing.";
 
 /// What was typed.

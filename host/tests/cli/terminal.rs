@@ -69,6 +69,18 @@ impl Terminal {
         (&*self.keyboard).write_all(keys.as_bytes()).expect("typed");
     }
 
+    /// Whether the terminal shows what is typed and gathers lines by itself, as shells want it.
+    pub(crate) fn is_plain(&self) -> bool {
+        let modes = rustix::termios::tcgetattr(&*self.keyboard).expect("modes").local_modes;
+        modes.contains(rustix::termios::LocalModes::ICANON | rustix::termios::LocalModes::ECHO)
+    }
+
+    /// Sends a signal by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        assert!(sent.expect("kill runs").success());
+    }
+
     /// Waits until `text` is shown after what was waited for before; what was shown up to its end.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, text: &str) -> String {

@@ -55,9 +55,18 @@ fn help_teaches_on_standard_output() {
     for word in ["Usage:", "Examples:", "CAJETA_XPU_BACKEND", "Exit status"] {
         assert!(help.contains(word), "{word} is not in\n{help}");
     }
-    for command in
-        ["run", "chat", "score", "tokenize", "detokenize", "inspect", "backends", "synth", "completions"]
-    {
+    for command in [
+        "run",
+        "chat",
+        "score",
+        "tokenize",
+        "detokenize",
+        "inspect",
+        "devices",
+        "backends",
+        "synth",
+        "completions",
+    ] {
         assert!(help.contains(command), "{command}");
         let help = finish(bare(&["help", command])).success();
         assert!(help.contains("Usage:") && help.contains("Examples:"), "{help}");
