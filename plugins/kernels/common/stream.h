@@ -12,7 +12,7 @@
 
 constexpr int STREAM_THREADS = 256;
 constexpr int STREAM_WAVES = STREAM_THREADS / WAVE;
-#define STREAM_KERNEL KERNEL_RESIDENT(STREAM_THREADS, 3)
+#define STREAM_KERNEL KERNEL_RESIDENT(STREAM_THREADS, 2)
 
 // Where the sums of the waves meet. Waves run ahead of each other by up to SLOTS jobs; job i of a block is summed by its
 // wave i % STREAM_WAVES.
@@ -42,7 +42,7 @@ template <bool NORM, class Work> __device__ inline void stream(Work& work, const
     using Meet = Meeting<Work::PARTS>;
     constexpr uint32_t SLOT = First::BYTES > Rest::BYTES ? First::BYTES : Rest::BYTES;
     // Units a wave has on their way: as many as leave room for those of the next launch.
-    constexpr int STAGES = SLOT > 3000 ? 2 : 3;
+    constexpr int STAGES = SLOT > 3000 ? 3 : 4;
     extern __shared__ uint4 dynamic_shared[];
     __shared__ Meet meeting;
     __shared__ CopyBarrier barriers[STREAM_WAVES * STAGES];

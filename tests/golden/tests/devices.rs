@@ -59,3 +59,22 @@ models! {
     tales_q4_k_m_cuda: "tales-5m.Q4_K_M" on "cuda";
     tales_q6_k_cuda: "tales-5m.Q6_K" on "cuda";
 }
+
+/// The shapes of an 8B against a float64 forward pass: only where a device is promised, as the passes take a minute.
+fn hold_full_size(backend: &str, hold: fn(&str)) {
+    if std::env::var_os("CAJETA_TEST_DEVICES").is_none() {
+        println!("skipped: CAJETA_TEST_DEVICES=1 holds the shapes of an 8B on {backend}");
+        return;
+    }
+    hold(backend);
+}
+
+#[test]
+fn layers_of_an_8b_cuda() {
+    hold_full_size("cuda", cajeta_golden::full_size::hold_wide_layers);
+}
+
+#[test]
+fn a_context_of_32k_cuda() {
+    hold_full_size("cuda", cajeta_golden::full_size::hold_long_context);
+}

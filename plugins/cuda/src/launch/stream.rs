@@ -10,8 +10,6 @@ use crate::registry::{Entry, Kind, Stream, Tile, UNIT, tile_of};
 
 /// Widest activations a block holds.
 pub(crate) const STREAM_WIDTH_MAX: u64 = 32_768;
-/// Inputs from which a tile is a long job.
-const LONG: u64 = 8192;
 /// Threads of a block, and its waves.
 const THREADS: u32 = 256;
 const WAVES: u64 = 8;
@@ -53,13 +51,11 @@ pub(super) fn stages(
         }
         _ => Tile::count(problem.n),
     };
-    // Where each of two blocks a multiprocessor has one long job, both together hide more of memory's latency than one
-    // with two jobs; where jobs are short, room for the launch behind is worth more (measured on an H200).
-    let long = problem.k >= LONG && jobs <= 2 * multiprocessors;
-    let blocks = jobs.clamp(1, if long { 2 * multiprocessors } else { multiprocessors });
+    // One a multiprocessor: the room of a second is for the weights the launch behind asks for.
+    let blocks = jobs.clamp(1, multiprocessors);
     let slot = formats.iter().map(|tile| tile.bytes).max().unwrap_or(0);
     // As `stream.h` says: about as many bytes on their way for each format.
-    let stages = if slot > 3000 { 2 } else { 3 };
+    let stages = if slot > 3000 { 3 } else { 4 };
     let shared = WAVES * stages * slot + problem.k / UNIT * ACTIVATIONS;
     let stage = Stage {
         kernel: 0,
@@ -91,7 +87,7 @@ mod tests {
         let entry = Entry { kind, format: Some(Format::Q6_K), regime: Regime::DECODE_ROW };
         let problem = Problem { m: 1, n: 4096, k: 14_336, ..Problem::default() };
         let stage = &stages(entry, &problem, &[], 132).unwrap()[0];
-        assert_eq!((stage.grid, stage.shared), ([256, 1, 1], 16 * 3360 + 56 * 580));
+        assert_eq!((stage.grid, stage.shared), ([132, 1, 1], 24 * 3360 + 56 * 580));
         let narrow = Problem { n: 40, ..problem };
         assert_eq!(stages(entry, &narrow, &[], 132).unwrap()[0].grid, [3, 1, 1]);
         assert!(stages(entry, &Problem { k: 1 << 20, ..problem }, &[], 132).is_err());
