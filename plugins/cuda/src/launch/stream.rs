@@ -6,15 +6,13 @@ use cajeta_plugin_api::catalog::scalars::{RopeAppendScalars, read_step};
 use cajeta_plugin_api::{Answer, Fault};
 
 use super::shape::{Stage, one, size};
-use crate::registry::{Entry, Kind, Stream, Tile, UNIT, tile_of};
+use crate::registry::{Entry, Kind, ROW_UNIT, Stream, Tile, UNIT, tile_of};
 
 /// Widest activations a block holds.
 pub(crate) const STREAM_WIDTH_MAX: u64 = 32_768;
 /// Threads of a block, and its waves.
 const THREADS: u32 = 256;
 const WAVES: u64 = 8;
-/// Bytes of activations of a unit: a high and a low byte an input, a sum of each 16, what a step is worth.
-const ACTIVATIONS: u64 = 2 * UNIT + UNIT / 16 * 4 + 4;
 /// Threads of a block of a relayout, and waves of it.
 const RELAYOUT_THREADS: u32 = 128;
 
@@ -56,7 +54,7 @@ pub(super) fn stages(
     let slot = formats.iter().map(|tile| tile.bytes).max().unwrap_or(0);
     // As `stream.h` says: about as many bytes on their way for each format.
     let stages = if slot > 3000 { 3 } else { 4 };
-    let shared = WAVES * stages * slot + problem.k / UNIT * ACTIVATIONS;
+    let shared = WAVES * stages * slot + problem.k / UNIT * ROW_UNIT;
     let stage = Stage {
         kernel: 0,
         grid: [size("blocks", blocks, i32::MAX as u64)?, 1, 1],
