@@ -20,7 +20,8 @@ pub struct Row {
     pub regime: Regime,
     /// What its inner products are computed in.
     pub arith: Arith,
-    /// Order among rows serving the same question: higher first, ties by name.
+    /// Order among rows serving the same question: higher first, then the one that
+    /// covers more steps, then by name.
     pub priority: i32,
     /// The op sequence it computes: one step for a plain row, several for a
     /// fusion. Its oracle is the composition of the steps.
