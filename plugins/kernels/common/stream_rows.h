@@ -77,7 +77,8 @@ template <int FOURS, class Work> __device__ inline void stream_rows(Work& work, 
     using Rest = typename Work::Rest;
     using Meet = RowsMeeting<Work::PARTS, FOURS>;
     constexpr uint32_t SLOT = First::BYTES > Rest::BYTES ? First::BYTES : Rest::BYTES;
-    constexpr int STAGES = SLOT > 3000 ? 3 : 4;
+    // Sixteen rows leave room for fewer units on their way, and no other block has the rest.
+    constexpr int STAGES = FOURS == 4 ? 2 : SLOT > 3000 ? 3 : 4;
     extern __shared__ uint4 dynamic_shared[];
     __shared__ CopyBarrier barriers[ROWS_WAVES * STAGES];
     uint8_t* shared = reinterpret_cast<uint8_t*>(dynamic_shared);

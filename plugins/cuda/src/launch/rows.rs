@@ -6,21 +6,42 @@ use cajeta_plugin_api::catalog::quant::Format;
 use cajeta_plugin_api::{Answer, Fault};
 
 use super::shape::{Needs, Stage, one, size};
-use crate::registry::{Entry, Kind, ROW_UNIT, RowsStream, Tile, UNIT, padded, tile_of};
+use crate::registry::{Entry, Kind, ROW_UNIT, ROWS_MOST, RowsStream, Tile, UNIT, padded, tile_of};
 
 /// Threads of a block, and its waves.
 const THREADS: u32 = 256;
 const WAVES: u64 = 8;
-/// Bytes of packed rows a block holds.
+/// Bytes of packed rows a block holds where two share a multiprocessor.
 const INPUTS: u64 = 76_000;
+/// Dynamic shared bytes a block may have where it is alone: what the targets there is code for give, less what is fixed.
+const SHARED: u64 = 231_000;
 /// Features of a tile.
 const FEATURES: u64 = 16;
 
-/// Shares the inputs are split in.
-pub(super) fn split(problem: &Problem) -> u32 {
+/// Shares the inputs are split in: as few as fit, since the shares' sums meet in memory.
+pub(super) fn split(entry: Entry, problem: &Problem) -> u32 {
     let units = (problem.k / UNIT).max(1);
-    let held = (INPUTS / (padded(problem.m) * ROW_UNIT)).max(1);
-    units.div_ceil(held).clamp(1, units) as u32
+    let rows = padded(problem.m);
+    let room = if rows < ROWS_MOST { INPUTS } else { SHARED - ring(entry, rows) - meeting(entry, rows) };
+    units.div_ceil((room / (rows * ROW_UNIT)).max(1)).clamp(1, units) as u32
+}
+
+/// Bytes of weights on their way, as `stream_rows.h` says.
+fn ring(entry: Entry, rows: u64) -> u64 {
+    let slot = formats(entry).into_iter().filter_map(tile_of).map(|tile| tile.bytes).max().unwrap_or(0);
+    let stages = match (rows, slot) {
+        (ROWS_MOST, _) => 2,
+        (_, 0..=3000) => 4,
+        _ => 3,
+    };
+    WAVES * stages * slot
+}
+
+/// Bytes where the waves' sums meet, twice, with their counters.
+fn meeting(entry: Entry, rows: u64) -> u64 {
+    let parts = if matches!(entry.kind, Kind::Rows(RowsStream::GateUp { .. })) { 2 } else { 1 };
+    let counters = (2 + 2 + WAVES) * 8;
+    (2 * parts * rows * FEATURES * (WAVES + 1) * 4 + counters).next_multiple_of(128)
 }
 
 /// Tiles of a launch, and how many of them belong together.
@@ -68,12 +89,7 @@ pub(super) fn stages(
     if shares > units {
         return Err(Fault::invalid(format!("{shares} shares of {units} units of inputs")));
     }
-    let slot = formats(entry).into_iter().filter_map(tile_of).map(|tile| tile.bytes).max().unwrap_or(0);
-    let (jobs, parts) = jobs(entry, problem);
-    // As `stream_rows.h` says.
-    let stages = if slot > 3000 { 3 } else { 4 };
-    let counters = (2 + 2 + WAVES) * 8;
-    let meeting = (2 * parts * rows * FEATURES * (WAVES + 1) * 4 + counters).next_multiple_of(128);
+    let (jobs, _) = jobs(entry, problem);
     let inputs = units.div_ceil(shares) * rows * ROW_UNIT;
     let blocks = (multiprocessors / shares).clamp(1, jobs.max(1));
     let stage = Stage {
@@ -84,7 +100,7 @@ pub(super) fn stages(
         },
         grid: [size("blocks", blocks, i32::MAX as u64)?, split.max(1), 1],
         threads: THREADS,
-        shared: size("shared bytes", WAVES * stages * slot + meeting + inputs, u64::from(u32::MAX))?,
+        shared: size("shared bytes", ring(entry, rows) + meeting(entry, rows) + inputs, SHARED)?,
     };
     Ok(vec![stage])
 }
@@ -103,11 +119,20 @@ mod tests {
     use super::*;
     use cajeta_plugin_api::abi::Regime;
 
+    fn entry(kind: RowsStream, format: Format) -> Entry {
+        Entry { kind: Kind::Rows(kind), format: Some(format), regime: Regime::DECODE_COLS }
+    }
+
     #[test]
     fn shares_of_the_inputs_by_hand() {
-        let at = |m, k| split(&Problem { m, k, n: 4096, ..Problem::default() });
-        assert_eq!((at(1, 4096), at(4, 4096), at(8, 4096), at(16, 4096)), (1, 1, 1, 2));
-        assert_eq!((at(4, 14_336), at(8, 14_336), at(16, 14_336)), (2, 4, 7));
+        let at = |m, k| {
+            let problem = Problem { m, k, n: 4096, ..Problem::default() };
+            split(entry(RowsStream::ProductAdd, Format::Q4_K), &problem)
+        };
+        assert_eq!((at(1, 4096), at(4, 4096), at(8, 4096), at(16, 4096)), (1, 1, 1, 1));
+        assert_eq!((at(4, 14_336), at(8, 14_336), at(16, 14_336)), (2, 4, 4));
+        let six = entry(RowsStream::GateUp { gelu: true }, Format::Q6_K);
+        assert_eq!(split(six, &Problem { m: 16, k: 4096, n: 4096, ..Problem::default() }), 2);
     }
 
     #[test]
@@ -117,11 +142,11 @@ mod tests {
             (RowsStream::ProductAdd, Format::Q6_K),
             (RowsStream::Qkv { value: Format::Q6_K }, Format::Q4_K),
         ] {
-            let entry = Entry { kind: Kind::Rows(kind), format: Some(format), regime: Regime::DECODE_COLS };
+            let entry = entry(kind, format);
             for (m, k) in [(1, 256), (4, 14_336), (8, 4096), (16, 4096), (16, 14_336), (16, 32_768)] {
                 let problem = Problem { m, k, n: 4096, aux: 1024, ..Problem::default() };
-                let stage = &stages(entry, &problem, split(&problem), 132).unwrap()[0];
-                assert!(stage.shared <= 226 << 10, "{kind:?} {m} x {k}: {} bytes", stage.shared);
+                let stage = &stages(entry, &problem, split(entry, &problem), 132).unwrap()[0];
+                assert!(u64::from(stage.shared) <= SHARED, "{kind:?} {m} x {k}: {} bytes", stage.shared);
                 assert!(stage.grid[0] * stage.grid[1] <= 132);
             }
         }

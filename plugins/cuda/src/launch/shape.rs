@@ -54,7 +54,7 @@ pub(crate) fn needs(entry: Entry, problem: &Problem, scalars: &[u8], split: u32)
 pub(crate) fn split(entry: Entry, problem: &Problem, scalars: &[u8], multiprocessors: u64) -> Answer<u32> {
     match entry.kind {
         Kind::Attention => attention::split(entry, problem, scalars, multiprocessors),
-        Kind::Rows(_) => Ok(super::rows::split(problem)),
+        Kind::Rows(_) => Ok(super::rows::split(entry, problem)),
         _ => Ok(1),
     }
 }
