@@ -39,6 +39,10 @@ impl<'a> Keys<'a> {
         ConfigError::Model { path: self.file.path().to_path_buf(), problem }
     }
 
+    pub(super) fn has_tensor(&self, name: &str) -> bool {
+        self.file.tensor(name).is_some()
+    }
+
     /// An integer that may be zero or absent.
     pub(super) fn integer(&self, key: &str) -> Result<Option<u32>, ConfigError> {
         let key = self.full(key);

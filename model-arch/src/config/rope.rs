@@ -95,10 +95,9 @@ impl RopeScaling {
                 yarn.beta_slow = ramp("rope.scaling.yarn_beta_slow")?.unwrap_or(yarn.beta_slow);
                 Ok(RopeScaling::Yarn(yarn))
             }
-            Some("longrope") => Ok(RopeScaling::LongRope {
-                original_ctx: original_ctx(keys)?,
-                attn_factor: keys.optional_positive("rope.scaling.attn_factor", f32::MAX)?.unwrap_or(1.0),
-            }),
+            Some("longrope") => RopeScaling::read_long(keys),
+            // Conversions of Phi 3 name no kind: that they have divisors says it.
+            None if keys.has_tensor("rope_factors_long.weight") => RopeScaling::read_long(keys),
             Some("linear") | None => Ok(match factor.or(older) {
                 None | Some(1.0) => RopeScaling::None,
                 Some(factor) => RopeScaling::Linear { factor },
@@ -107,6 +106,13 @@ impl RopeScaling {
                 Err(keys.problem(ConfigProblem::RopeScaling { key: keys.full(kind), found: found.into() }))
             }
         }
+    }
+
+    fn read_long(keys: &Keys<'_>) -> Result<Self, ConfigError> {
+        Ok(RopeScaling::LongRope {
+            original_ctx: original_ctx(keys)?,
+            attn_factor: keys.optional_positive("rope.scaling.attn_factor", f32::MAX)?.unwrap_or(1.0),
+        })
     }
 }
 

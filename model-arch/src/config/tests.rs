@@ -7,6 +7,11 @@ use cajeta_catalog::quant::Format;
 
 /// Reads the configuration of a good model after `change`.
 fn read(change: impl FnOnce(&mut Header)) -> Result<ModelConfig, ConfigError> {
+    read_beside(&[], change)
+}
+
+/// As [`read`], of a file that has also vectors of 8 values by these names.
+fn read_beside(vectors: &[&str], change: impl FnOnce(&mut Header)) -> Result<ModelConfig, ConfigError> {
     let mut header = Header::new();
     header.set("general.architecture", "llama");
     for (key, value) in [
@@ -24,8 +29,11 @@ fn read(change: impl FnOnce(&mut Header)) -> Result<ModelConfig, ConfigError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.gguf");
     header.tensor(EMBEDDING_TENSOR, &[64, 10], Format::F32).unwrap();
+    for name in vectors {
+        header.tensor(name, &[8], Format::F32).unwrap();
+    }
     let mut writer = header.begin(std::fs::File::create(&path).unwrap()).unwrap();
-    writer.write(&[0; 64 * 10 * 4]).unwrap();
+    writer.write(&vec![0; 64 * 10 * 4 + vectors.len() * 8 * 4]).unwrap();
     writer.finish().unwrap();
     ModelConfig::from_gguf(&GgufFile::open(&path).unwrap())
 }
@@ -161,6 +169,17 @@ fn longrope_and_yarn_read_their_numbers() {
     })
     .unwrap();
     assert_eq!(long.rope.scaling, RopeScaling::LongRope { original_ctx: 64, attn_factor: 1.25 });
+    let divisors = ["rope_factors_long.weight", "rope_factors_short.weight"];
+    let unnamed = |vectors: &[&str]| {
+        let config = read_beside(vectors, |header| {
+            header.set("llama.rope.scaling.original_context_length", 64u32);
+            header.set("llama.rope.scaling.attn_factor", 1.25f32);
+        });
+        config.unwrap().rope.scaling
+    };
+    // Conversions of Phi 3 give the tensors and no type.
+    assert_eq!(unnamed(&divisors), long.rope.scaling);
+    assert_eq!(unnamed(&[]), RopeScaling::None);
     let yarn = read(|header| {
         header.set("llama.rope.scaling.type", "yarn");
         header.set("llama.rope.scaling.factor", 4f32);
