@@ -45,9 +45,18 @@ impl Apart {
     /// # Panics
     /// When it is larger.
     pub fn check(&self, what: &str, mean_bound: f64, worst_bound: f64) {
-        let (worst, mean) = (self.worst, self.sum / self.seen.max(1) as f64);
+        let (worst, mean) = (self.worst, self.mean());
         println!("{what}: mean {mean:.6}, worst {worst:.5} of {} logits", self.seen);
-        assert!(mean < mean_bound && worst < worst_bound, "{what}: mean {mean}, worst {worst}");
+        assert!(self.within(mean_bound, worst_bound), "{what}: mean {mean}, worst {worst}");
+    }
+
+    /// Whether the mean and the largest distance are below these.
+    pub fn within(&self, mean_bound: f64, worst_bound: f64) -> bool {
+        self.mean() < mean_bound && self.worst < worst_bound
+    }
+
+    fn mean(&self) -> f64 {
+        self.sum / self.seen.max(1) as f64
     }
 }
 

@@ -1,0 +1,8 @@
+//! Models written by an independent script on the reference backend. One backend serves per process, so each has a file.
+
+use cajeta_golden::independent;
+
+#[test]
+fn logits_are_those_of_the_script() {
+    independent::hold("reference");
+}
