@@ -4,6 +4,7 @@
 use std::fs;
 use std::process::Command;
 
+use crate::kernels;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 
@@ -24,10 +25,17 @@ impl Scope {
         let mut excluded = Vec::new();
         for (package, folder, table) in EMBEDDING {
             let is_member = manifest.contains(&format!("\"{folder}\""));
-            if is_member && !workspace.target().join(table).is_file() {
-                tally.skip(package, "its device code is not compiled; `cargo xtask kernels --setup` does it");
-                excluded.push(package);
+            let table = workspace.target().join(table);
+            if !is_member || kernels::is_current(workspace, &table) {
+                continue;
             }
+            let why = if table.is_file() {
+                "its device code is of older sources; `cargo xtask kernels` compiles it"
+            } else {
+                "its device code is not compiled; `cargo xtask kernels --setup` does it"
+            };
+            tally.skip(package, why);
+            excluded.push(package);
         }
         Self { excluded }
     }

@@ -67,6 +67,13 @@ fn sources_in(folder: &Path) -> Outcome<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// Whether the code that a table describes is of the sources as they are now.
+pub(crate) fn is_current(workspace: &Workspace, table: &std::path::Path) -> bool {
+    let text = fs::read_to_string(table).unwrap_or_default();
+    let stamp = text.split(['\t', '\n']).next().unwrap_or_default();
+    digest::of_sources(&workspace.root().join("plugins/kernels")).is_ok_and(|digest| digest == stamp)
+}
+
 /// Refuses kernels that must not ship, all of them in one message.
 fn gates(kernels: &[Kernel]) -> Outcome<()> {
     let mut refused: Vec<String> = Vec::new();

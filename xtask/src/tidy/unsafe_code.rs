@@ -5,7 +5,10 @@ use super::tree::Tree;
 
 /// Where `unsafe` may appear (a path prefix from the workspace root, `*` for one folder), and why.
 const ALLOWED: [(&str, &str); 19] = [
-    ("host/tests/route/counting.rs", "an allocator that counts, for the test that resolving allocates nothing"),
+    (
+        "host/tests/route/counting.rs",
+        "an allocator that counts, for the test that resolving allocates nothing",
+    ),
     ("host/src/fault/", "the handler of one signal, and the allocator of last words"),
     ("host/plugin/", "the host's only foreign calls: opening libraries and calling their tables"),
     ("plugin-api/abi/", "types that cross the library boundary"),
