@@ -1,10 +1,12 @@
-//! An install tree as a package would lay it out: `bin/` and `lib/cajeta/plugins/`.
+//! An install tree as a package would lay it out: `bin/`, `lib/cajeta/plugins/`, and what shells and `man` read in
+//! `share/`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Outcome};
 use crate::model::sha256_of;
+use crate::process;
 use crate::workspace::Workspace;
 
 /// Programs of the host: the front door, and the child that probes a plugin in safety.
@@ -32,7 +34,35 @@ pub(crate) fn lay_out(workspace: &Workspace, backends: &[&str]) -> Outcome<PathB
         let source = built.join(format!("cajeta-backend-{backend}.toml"));
         install_plugin(&source, &built, &plugins)?;
     }
-    Ok(programs.join(format!("cajeta{}", std::env::consts::EXE_SUFFIX)))
+    let cajeta = programs.join(format!("cajeta{}", std::env::consts::EXE_SUFFIX));
+    share(workspace, &cajeta, &prefix.join("share"))?;
+    Ok(cajeta)
+}
+
+/// Where each shell looks for its completions below `share/`.
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "bash-completion/completions/cajeta"),
+    ("zsh", "zsh/site-functions/_cajeta"),
+    ("fish", "fish/vendor_completions.d/cajeta.fish"),
+];
+
+/// Manual pages and completions, written by the installed program itself.
+fn share(workspace: &Workspace, cajeta: &Path, share: &Path) -> Outcome<()> {
+    let pages = share.join("man/man1");
+    fs::create_dir_all(&pages).map_err(|error| Failure::file("create", &pages, &error))?;
+    let mut command = workspace.command(cajeta);
+    command.arg("man").arg(&pages);
+    process::run(command)?;
+    for (shell, place) in COMPLETIONS {
+        let place = share.join(place);
+        let folder = place.parent().unwrap_or(share);
+        fs::create_dir_all(folder).map_err(|error| Failure::file("create", folder, &error))?;
+        let mut command = workspace.command(cajeta);
+        command.args(["completions", shell]);
+        let script = process::output(command)?;
+        fs::write(&place, script).map_err(|error| Failure::file("write", &place, &error))?;
+    }
+    Ok(())
 }
 
 /// Copies one plugin and writes its manifest with the SHA-256 of the library beside it.

@@ -28,6 +28,17 @@ pub(crate) fn run(mut command: Command) -> Outcome<()> {
     if status.success() { Ok(()) } else { Err(Failure::work(format!("`{line}` ended with {status}"))) }
 }
 
+/// What a command writes to its standard output; an unsuccessful exit is a failure.
+pub(crate) fn output(mut command: Command) -> Outcome<Vec<u8>> {
+    let line = spell(&command);
+    let output = command.stderr(Stdio::inherit()).output().map_err(|error| cannot_start(&line, &error))?;
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        Err(Failure::work(format!("`{line}` ended with {}", output.status)))
+    }
+}
+
 /// Runs a command, handing each line of its standard output to `each_line` as it comes.
 /// Returns whether it succeeded; standard error goes straight to the terminal.
 pub(crate) fn run_reading(mut command: Command, mut each_line: impl FnMut(&str)) -> Outcome<bool> {
