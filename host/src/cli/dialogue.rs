@@ -201,7 +201,8 @@ impl Dialogue {
     fn stats(&self) {
         let (tokens, time) = self.answered;
         let rate = if time.is_zero() { 0.0 } else { tokens as f64 / time.as_secs_f64() };
-        output::note(&format!("{} turns, {tokens} tokens decoded, {rate:.1} tok/s", self.turns));
+        let turns = if self.turns == 1 { "turn" } else { "turns" };
+        output::note(&format!("{} {turns}, {tokens} tokens decoded, {rate:.1} tok/s", self.turns));
         output::note(&format!("context: {} of {} positions used", self.used, self.engine.ctx()));
         if let Some(last) = &self.last {
             output::note(&format!("last: {last}"));
