@@ -59,6 +59,9 @@ pub(crate) struct Flags {
     /// Most prompt tokens computed at once
     #[arg(long, value_name = "N", default_value_t = DEFAULT_CHUNK, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     chunk: u32,
+    /// Keep measured choices in this folder; `off` measures nothing. Wins over CAJETA_LLM_TUNE_DIR
+    #[arg(long, value_name = "DIR")]
+    tune_dir: Option<PathBuf>,
     #[command(flatten)]
     backend: BackendFlags,
     /// Print everything as JSON
@@ -138,6 +141,7 @@ pub(crate) fn run(flags: Flags) -> Outcome {
     let mut options = EngineOptions::new(&flags.model, flags.backend.resolve()?);
     options.ctx = Some(ctx);
     options.chunk = flags.chunk;
+    options.tune_dir = flags.tune_dir.clone();
     options.max_seqs = most;
     options.pipelined = flags.no_pipeline.then_some(false);
     let trained = ModelConfig::from_gguf(&GgufFile::open(&flags.model)?)?.n_ctx_train;

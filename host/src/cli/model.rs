@@ -31,6 +31,12 @@ pub(crate) struct PlacementFlags {
     /// Most prompt tokens computed at once
     #[arg(long, visible_alias = "ubatch-size", value_name = "N", default_value_t = DEFAULT_CHUNK, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) chunk: u32,
+    /// Keep measured choices in this folder; `off` measures nothing. Wins over CAJETA_LLM_TUNE_DIR
+    #[arg(long, value_name = "DIR")]
+    pub(crate) tune_dir: Option<PathBuf>,
+    /// Load without a throwaway prefill and decode; the first request is slower for it
+    #[arg(long, visible_alias = "no-warmup")]
+    pub(crate) no_warm_up: bool,
     #[command(flatten)]
     pub(crate) backend: BackendFlags,
 }
@@ -65,6 +71,8 @@ impl ModelFlags {
         let mut options = EngineOptions::new(&self.model, self.placement.backend.resolve()?);
         options.ctx = self.placement.ctx;
         options.chunk = self.placement.chunk;
+        options.warm_up = !self.placement.no_warm_up;
+        options.tune_dir = self.placement.tune_dir.clone();
         Ok(options)
     }
 }

@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::kv::KvPoolError;
 use crate::lower::LowerError;
+use crate::tune::TuneError;
 
 /// A failed load or step.
 #[derive(Debug, Error)]
@@ -31,6 +32,8 @@ pub enum EngineError {
     Device(#[from] DeviceError),
     #[error(transparent)]
     Lower(#[from] LowerError),
+    #[error(transparent)]
+    Tune(#[from] TuneError),
     #[error(transparent)]
     KvPool(#[from] KvPoolError),
     #[error("{need}; {remedy}")]

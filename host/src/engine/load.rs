@@ -20,11 +20,14 @@ use super::registry::DeviceRegistry;
 use super::residency::Residency;
 use super::runner::{Parts, Runner, chunk_layout, decode_layout};
 use super::sequences::Sequences;
+use super::settle;
 use super::state::StepBuffer;
 use super::workspace::Workspace;
 use crate::kv::KvPool;
 use crate::lower::{self, Segment, Sizes, WeightKey};
 use crate::route::Registry;
+use crate::tune::Tuning;
+use crate::tune::store::tune_directory;
 
 /// What a load did and how long each part took.
 #[derive(Clone, Copy, Default, Debug)]
@@ -35,6 +38,10 @@ pub struct LoadPhases {
     pub device: Duration,
     /// Making weights resident.
     pub weights: Duration,
+    /// Settling which kernels serve.
+    pub prewarm: Duration,
+    /// The throwaway prefill and decode.
+    pub warm_up: Duration,
     /// Everything.
     pub total: Duration,
 }
@@ -82,34 +89,42 @@ pub(super) fn sizes(options: &EngineOptions, config: &ModelConfig) -> Result<(u3
     Ok((ctx, options.chunk.clamp(1, ctx)))
 }
 
-/// Selects the device and makes the model resident on it.
+/// A resident model.
+pub(super) struct Loaded {
+    pub selected: &'static Selected,
+    pub runner: Runner,
+    pub chunk: u32,
+    pub tuning: Tuning,
+}
+
+/// Selects the device, makes the model resident on it and settles which kernels serve.
 pub(super) fn load(
     options: &EngineOptions,
     model: &Model,
     phases: &mut LoadPhases,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<(&'static Selected, Runner, u32), EngineError> {
+) -> Result<Loaded, EngineError> {
     let (ctx, chunk) = sizes(options, &model.config)?;
     let started = Instant::now();
     let selected = activate(&options.select)?;
     let device = selected.open()?;
+    let directory = tune_directory(options.tune_dir.as_deref());
+    let tuning = Tuning::new(&device, directory.as_deref());
     phases.device = started.elapsed();
 
     let started = Instant::now();
     let placement = Placement { registry: DeviceRegistry::new(device), ctx, chunk };
-    let runner = make_resident(options, model, placement, progress)?;
+    let mut runner = make_resident(options, model, placement, progress)?;
     phases.weights = started.elapsed();
-    let residency = &runner.residency;
-    tracing::info!(
-        target: "cajeta::load-phase",
-        backend = selected.backend.id(),
-        mapped = residency.mapped,
-        uploaded = residency.uploaded,
-        relaid = residency.relaid,
-        ctx,
-        "model resident"
-    );
-    Ok((selected, runner, chunk))
+
+    let started = Instant::now();
+    // Without a place to remember answers every load would measure again.
+    if directory.is_some() {
+        let asked = questions(settle::rows_asked(&runner.registry, chunk), options.max_seqs.max(1), ctx);
+        settle::settle(&mut runner, &tuning, &asked)?;
+    }
+    phases.prewarm = started.elapsed();
+    Ok(Loaded { selected, runner, chunk, tuning })
 }
 
 fn make_resident(
@@ -175,6 +190,15 @@ fn wishes(chunk: u32, seqs: u32, ctx: u32) -> Vec<(Segment, Sizes)> {
     let counts = counts.take_while(|&count| count < seqs).chain([seqs]);
     wishes.extend(counts.map(|count| (Segment::Step, decode(count))));
     wishes
+}
+
+/// What is worth measuring: all of [`wishes`] but the logits of many rows, which scoring alone computes
+/// and whose operands are the largest there are. Steps come first, in case time runs out.
+fn questions(chunk: u32, seqs: u32, ctx: u32) -> Vec<(Segment, Sizes)> {
+    let mut asked = wishes(chunk, seqs, ctx);
+    asked.retain(|(segment, _)| *segment != Segment::Tail);
+    asked.sort_by_key(|(segment, _)| *segment != Segment::Step);
+    asked
 }
 
 /// The cache an engine will have.

@@ -14,7 +14,10 @@ mod sequences;
 mod lists;
 mod decode;
 mod runner;
+mod settle;
 mod load;
+mod warm_up;
+mod announce;
 mod generate;
 mod together;
 mod score;
@@ -36,6 +39,7 @@ pub use cost::LaunchCost;
 pub use decode::Step;
 pub use error::{EngineError, MemoryNeed, human_bytes};
 pub use generate::{FinishReason, Generation, Timings};
+use load::Loaded;
 pub use load::{LoadPhases, Model};
 pub use measure::{DecodeTime, Fill, LaunchTime};
 pub use options::{DEFAULT_CHUNK, DEFAULT_CONTEXT, EngineOptions, Sampling};
@@ -71,10 +75,19 @@ impl LlmEngine {
         let mut phases = LoadPhases::default();
         let model = Model::open(&options.model)?;
         phases.read = started.elapsed();
-        let (selected, runner, chunk) = load::load(options, &model, &mut phases, progress)?;
-        phases.total = started.elapsed();
+        let Loaded { selected, runner, chunk, tuning } = load::load(options, &model, &mut phases, progress)?;
         let backend = selected.backend.clone();
-        Ok(LlmEngine { model, backend, runner, chunk, phases, noisy: false, cached: Vec::new() })
+        let mut engine =
+            LlmEngine { model, backend, runner, chunk, phases, noisy: false, cached: Vec::new() };
+        let warming = Instant::now();
+        if options.warm_up {
+            let _hold = tuning.hold();
+            engine.warm_up()?;
+        }
+        engine.phases.warm_up = warming.elapsed();
+        engine.phases.total = started.elapsed();
+        announce::announce(&engine, tuning.spent());
+        Ok(engine)
     }
 
     /// Where the model came from.

@@ -31,6 +31,11 @@ pub struct EngineOptions {
     pub select: SelectOptions,
     /// Fill fresh device memory with NaN, so that a kernel reading what nothing wrote shows.
     pub poison: bool,
+    /// Where measured choices are kept; `off` measures nothing. If absent, where the process keeps them
+    /// (see [`tune_directory`](crate::tune::store::tune_directory)).
+    pub tune_dir: Option<PathBuf>,
+    /// Run a throwaway prefill and decode while loading, so that the first request is as fast as others.
+    pub warm_up: bool,
 }
 
 impl EngineOptions {
@@ -44,6 +49,8 @@ impl EngineOptions {
             pipelined: None,
             select,
             poison: cfg!(debug_assertions),
+            tune_dir: None,
+            warm_up: true,
         }
     }
 }

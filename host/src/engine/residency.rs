@@ -22,6 +22,8 @@ pub struct Residency {
     pub uploaded: u64,
     /// Bytes of layouts made on the device.
     pub relaid: u64,
+    /// Layouts made on the device.
+    pub packs: u64,
 }
 
 impl Residency {
@@ -52,7 +54,7 @@ impl Residency {
             file,
             pages: import(device, registry, file)?,
             align: weight_alignment(registry),
-            residency: Residency { spans: HashMap::new(), mapped: 0, uploaded: 0, relaid: 0 },
+            residency: Residency { spans: HashMap::new(), mapped: 0, uploaded: 0, relaid: 0, packs: 0 },
         };
         let size = |key: &WeightKey| key.tensors.iter().map(|id| plan.tensor(*id).bytes).sum::<u64>();
         let total = wanted.iter().map(size).sum();
@@ -162,6 +164,7 @@ impl Loader<'_> {
         let ticket = self.queue.submit(&list)?;
         self.queue.wait(ticket)?;
         self.residency.relaid += bytes;
+        self.residency.packs += 1;
         Ok(out)
     }
 }

@@ -14,13 +14,19 @@ pub(super) struct Sequences {
     pool: BlockPool,
     tables: Vec<BlockTable>,
     ctx: u32,
+    n_blocks: u32,
 }
 
 impl Sequences {
     /// `slots` empty sequences of at most `ctx` positions over a pool of `n_blocks` blocks.
     pub(super) fn new(slots: u32, ctx: u32, n_blocks: u32) -> Sequences {
         let tables = (0..slots).map(|_| BlockTable::default()).collect();
-        Sequences { pool: BlockPool::new(n_blocks), tables, ctx }
+        Sequences { pool: BlockPool::new(n_blocks), tables, ctx, n_blocks }
+    }
+
+    /// Blocks of the pool, free or not.
+    pub(super) fn n_blocks(&self) -> u32 {
+        self.n_blocks
     }
 
     /// Makes room for `positions` positions in a slot.

@@ -56,6 +56,8 @@ pub(crate) fn bare(args: &[&str]) -> Command {
     command.env("CAJETA_PLUGIN_PATH", nowhere.join("no-plugins"));
     command.env("XDG_CONFIG_HOME", nowhere.join("config")).env("XDG_CACHE_HOME", nowhere.join("cache"));
     command.env("XDG_STATE_HOME", nowhere.join("state"));
+    // Which kernels serve does not hang on the clock; tests of measuring name a folder.
+    command.env("CAJETA_LLM_TUNE_DIR", "off");
     command
 }
 

@@ -49,5 +49,9 @@ pub fn options(model: &Path, backend: &str) -> EngineOptions {
     select.search = SearchOptions::only(&[&built]);
     select.probe.program = Some(built.join("cajeta-probe"));
     select.force = Some(backend.into());
-    EngineOptions::new(model, select)
+    let mut options = EngineOptions::new(model, select);
+    // Which kernels serve does not hang on the clock, and what nothing wrote stays poisoned.
+    options.tune_dir = Some("off".into());
+    options.warm_up = false;
+    options
 }
