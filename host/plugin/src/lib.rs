@@ -30,8 +30,8 @@ pub mod probe;
 pub mod open_path;
 pub mod select;
 
-pub use contradictions::RefusedRow;
 pub use candidate::{Candidate, Outcome, Refusal, Stage};
+pub use contradictions::RefusedRow;
 pub use device::{
     Backend, Buffer, BufferSpan, Device, DeviceError, DeviceSummary, LaunchSpec, List, Queue, Ticket,
     shutdown,

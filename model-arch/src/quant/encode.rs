@@ -146,7 +146,8 @@ mod tests {
             Format::Q5_1 => 0.035,
             // The same, and a 63rd of the largest scale times 15 may be lost at the far end.
             Format::Q4_K => 0.07 + 0.02,
-            Format::Q5_K => 0.035 + 0.02,
+            // A whole step of 31: half of it is rounding, the rest are scale and minimum in six bits.
+            Format::Q5_K => 0.065 + 0.005,
             // A third of the range, and scales of four bits.
             Format::Q2_K => 0.34 + 0.1,
             Format::Q3_K => 0.25 + 0.03,

@@ -36,6 +36,8 @@ pub(crate) struct Drawn {
 pub(crate) struct Given {
     pub(crate) m: Option<u64>,
     pub(crate) k: Option<u64>,
+    /// Widths of products are one block, for devices of small bindings.
+    pub(crate) narrow: bool,
 }
 
 /// The bits of a row's attributes that mean something to an op.
@@ -228,7 +230,8 @@ fn sizes(
     } else {
         0
     };
-    Problem { m, n, k: given.k.unwrap_or(k), batch, aux }
+    let narrow = (given.narrow && op == Op::Matmul).then_some(block);
+    Problem { m, n, k: given.k.or(narrow).unwrap_or(k), batch, aux }
 }
 
 /// A width that is whole blocks of every weight of the row.
@@ -240,7 +243,8 @@ fn widths(row: &Row) -> u64 {
 
 fn scalars(ops: &[Op], attrs: &[u64], problem: &Problem, heads: &Heads, random: &mut Random) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let blocks = problem.k.div_ceil(16) as u32 + random.below(3) as u32;
+    // A sequence may have all rows of the step.
+    let blocks = problem.k.max(problem.m).div_ceil(16) as u32 + random.below(3) as u32;
     for (&op, &attrs) in ops.iter().zip(attrs) {
         let has = |bit: u64| attrs & bit != 0;
         let softcap = |random: &mut Random| if has(attr::SOFTCAP) { random.between(1.0, 30.0) } else { 0.0 };

@@ -292,7 +292,7 @@ impl Plan {
         unit: Unit,
         random: &mut Random,
     ) -> Result<(), String> {
-        let given = Given { m: Some(rows), k: Some(width) };
+        let given = Given { m: Some(rows), k: Some(width), narrow: false };
         let reads = |row: &Row| {
             row_ops(row) == Ok(vec![Op::Matmul])
                 && row.steps[0].operands.first().and_then(|wire| wire.as_arg()) == Some(0)

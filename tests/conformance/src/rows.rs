@@ -102,8 +102,9 @@ fn plan_that_fits(
     random: &mut Random,
 ) -> Result<Plan, Failure> {
     let limit = execute::largest_buffer(device.facts());
-    for _ in 0..60 {
-        let plan = plan_row(device, index, row, case, random)?;
+    for attempt in 0..120 {
+        let given = Given { narrow: attempt >= 20, ..Given::default() };
+        let plan = plan_row(device, index, row, case, given, random)?;
         if plan.buffers.iter().all(|buffer| buffer.len <= limit) {
             return Ok(plan);
         }
@@ -117,11 +118,12 @@ pub(crate) fn plan_row(
     index: usize,
     row: &Row,
     case: u32,
+    given: Given,
     random: &mut Random,
 ) -> Result<Plan, Failure> {
     let ops = row_ops(row).map_err(|_| Failure::Unsupported("an op this suite does not know".to_owned()))?;
     if ops == [Op::Relayout] {
-        let plan = plan_reader(device, row, case, random)?;
+        let plan = plan_reader(device, row, case, given, random)?;
         if !plan.launches.iter().any(|launch| launch.row == index) {
             return Err(Failure::Unsupported("another row makes the same layout and comes first".to_owned()));
         }
@@ -135,14 +137,20 @@ pub(crate) fn plan_row(
             "K/V blocks in a layout of the plugin are not run by this suite".to_owned(),
         ));
     }
-    let drawn = draw::draw(row, case, Given::default(), random)
+    let drawn = draw::draw(row, case, given, random)
         .ok_or_else(|| Failure::Failed("no problem of a testable size satisfies its gates".to_owned()))?;
     let made =
         Case::new(index, row, device.backend().layouts(), drawn, &[], random).map_err(Failure::Failed)?;
     plan::plan(device.backend(), &made, case % 2 == 1, random).map_err(Failure::Failed)
 }
 
-fn plan_reader(device: &Device, relayout: &Row, case: u32, random: &mut Random) -> Result<Plan, Failure> {
+fn plan_reader(
+    device: &Device,
+    relayout: &Row,
+    case: u32,
+    given: Given,
+    random: &mut Random,
+) -> Result<Plan, Failure> {
     let out = relayout.steps.first().and_then(|step| step.operands.get(3)).and_then(|wire| wire.as_arg());
     let Some(out) = out.and_then(|out| relayout.args.get(out as usize)) else {
         return Err(Failure::Failed("a relayout without an output".to_owned()));
@@ -156,7 +164,7 @@ fn plan_reader(device: &Device, relayout: &Row, case: u32, random: &mut Random) 
     let rows: Vec<(usize, &Row)> =
         device.backend().rows().iter().enumerate().filter(|(_, row)| reads(row)).collect();
     match random.pick(&rows) {
-        Some((index, row)) => plan_row(device, index, row, case, random),
+        Some((index, row)) => plan_row(device, index, row, case, given, random),
         None => Err(Failure::Failed(format!(
             "nothing reads layout {} of format {:?}",
             out.layout.0,

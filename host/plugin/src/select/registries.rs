@@ -26,8 +26,8 @@ pub struct Installed {
 pub fn registries(options: &SelectOptions) -> Result<Vec<Installed>, SelectError> {
     let restriction = Restriction::read(options)?;
     let candidates = discover(&options.search).candidates.into_iter();
-    let allowed = candidates
-        .filter(|candidate| restriction == Restriction::None || restriction.allows(&candidate.id));
+    let allowed =
+        candidates.filter(|candidate| restriction == Restriction::None || restriction.allows(&candidate.id));
     Ok(allowed.map(|candidate| read(candidate, options)).collect())
 }
 
