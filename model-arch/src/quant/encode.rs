@@ -155,7 +155,7 @@ mod tests {
             Format::Q6_K => 0.031 + 0.02,
             // Half the widest gap of the table, or the difference of its ends.
             Format::IQ4_NL => 0.12,
-            Format::IQ4_XS => 0.12 + 0.02,
+            Format::IQ4_XS => 0.12 + 0.03,
             // The largest may be cut from 8 to 6.
             _ => 0.26,
         }
