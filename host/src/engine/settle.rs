@@ -13,9 +13,7 @@ use crate::tune::{FOREIGN_PERCENT_MAX, Prewarm, TuneError, Tuning};
 
 /// Time after which a load begins no further measurement. What is not settled by then stays as declared
 /// and is asked by the next load.
-const BUDGET: Duration = Duration::from_secs(5);
-/// The same where the device works with the host: loads are short there, and a model asks little.
-const BUDGET_WITH_HOST: Duration = Duration::from_millis(500);
+const BUDGET: Duration = Duration::from_millis(500);
 /// Rows of a chunk that are asked about where the device works with the host. A launch over a whole
 /// chunk takes seconds there, and the answer for fewer rows serves for more.
 const ROWS_WITH_HOST: u32 = 16;
@@ -42,10 +40,13 @@ pub(super) fn settle(
     let registry = &runner.registry;
     let supports = |capability| registry.supports(capability);
     let with_host = !supports(Capability::ASYNC);
-    let budget = if with_host { BUDGET_WITH_HOST } else { BUDGET };
-    // What a busy processor is found to do best is not kept; every load would pay for it again.
-    let _hold = (with_host && is_busy(registry.device())).then(|| tuning.hold());
-    let mut prewarm = Prewarm::new(tuning, registry.device(), &supports)?.within(budget);
+    // What a busy processor is found to do best is not kept; every load would pay for it again. A device apart from the
+    // host finds one launch's weights in its cache when they are read again and again, while a decode step reads all of
+    // them from memory: such a bracket would choose rows that lose in the step. Until brackets go round over more weights
+    // than the cache holds, what is declared stands there.
+    let hold = if with_host { is_busy(registry.device()) } else { true };
+    let _hold = hold.then(|| tuning.hold());
+    let mut prewarm = Prewarm::new(tuning, registry.device(), &supports)?.within(BUDGET);
     let mut largest: Option<(FormatId, Problem)> = None;
     for (segment, sizes) in segments {
         for launch in &runner.lowered(*segment, sizes)?.launches {
@@ -65,7 +66,7 @@ pub(super) fn settle(
             }
         }
     }
-    if let Some((format, problem)) = largest {
+    if let Some((format, problem)) = largest.filter(|_| !hold) {
         let asked = prewarm.matrix_cores(format, &problem);
         asked.or_else(|error| if error.is_lost() { Err(error) } else { Ok(()) })?;
     }
