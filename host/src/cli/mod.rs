@@ -64,7 +64,7 @@ Environment:
   CAJETA_PLUGIN_PATH        look for backend plugins in these folders instead of the usual ones
   CAJETA_PLUGIN_ADD_PATH    look for them in these folders too
   CAJETA_CPU_THREADS        threads of the processor backend
-  CAJETA_LLM_TUNE_DIR       where measured choices are kept; off keeps none
+  CAJETA_LLM_TUNE_DIR       where measured choices are kept; off measures none
   CAJETA_LOG                records on standard error: warn (as usual), info, debug, trace
   CAJETA_RECORDS            append every record to this file, a line of JSON each
   NO_COLOR                  set to anything, no colours; nor with CLICOLOR=0
