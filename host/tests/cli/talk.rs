@@ -91,7 +91,7 @@ fn ctrl_c_drops_an_input_and_stops_an_answer_but_not_the_program() {
     terminal.wait_for("(stopped)");
     at_prompt(&mut terminal);
     terminal.press("/stats\r");
-    terminal.wait_for("1 turns");
+    terminal.wait_for("1 turn, ");
     at_prompt(&mut terminal);
     terminal.press(CTRL_D);
     let (code, shown) = terminal.end();
