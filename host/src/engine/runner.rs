@@ -206,6 +206,8 @@ impl Runner {
 
     fn prepare(&mut self, segment: Segment, sizes: &Sizes) -> Result<Prepared, EngineError> {
         let program = self.lowered(segment, sizes)?;
+        let resident = |key: &lower::WeightKey| self.residency.has(key);
+        lower::announce(&self.registry, &self.plan, segment, sizes, &resident);
         if self.workspace.fit(&mut self.queue, &program)? {
             self.lists.clear();
         }

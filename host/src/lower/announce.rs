@@ -22,9 +22,9 @@ fn first(words: String) -> bool {
     SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(words)
 }
 
-/// Announces the projections of a segment that were not announced before. Costs two comparisons when
-/// nobody listens.
-pub(super) fn announce(
+/// Announces the projections of a segment that is about to run and were not announced before. Costs two
+/// comparisons when nobody listens.
+pub(crate) fn announce(
     registry: &dyn Registry,
     plan: &Plan,
     segment: Segment,

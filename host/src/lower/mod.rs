@@ -26,13 +26,14 @@ use thiserror::Error;
 use crate::route::rows::RouteTables;
 use crate::route::{NoRoute, Registry};
 pub use batch::{Unbatched, batch_refusal};
+pub(crate) use announce::announce;
 use cover::{Choice, Cover, Edges};
 pub use explain::{Arm, Explained, any_layer, explain};
 pub use program::{Place, Placed, Program};
 pub use residents::{
     WeightKey, bytes as weight_bytes, relayout_problem, relayout_row, shapes as weight_shapes,
 };
-pub use sequence::{Segment, Sequence, Sizes};
+pub use sequence::{Segment, SeqValue, Sequence, Sizes};
 pub use survey::questions;
 
 /// A segment that cannot be lowered.
@@ -82,7 +83,7 @@ pub fn declare(
     Ok(residents::wanted(registry, &choices))
 }
 
-/// Lowers a segment over the weights that are resident.
+/// Lowers a segment over the weights that are resident. What comes of it is not said: see [`announce()`].
 pub fn lower(
     registry: &dyn Registry,
     plan: &Plan,
@@ -91,7 +92,6 @@ pub fn lower(
     resident: &dyn Fn(&WeightKey) -> bool,
 ) -> Result<Program, LowerError> {
     let (sequence, choices) = cover(registry, plan, segment, sizes, resident)?;
-    announce::announce(registry, plan, segment, sizes, resident);
     program::assemble(registry, plan, &sequence, sizes, &choices)
 }
 

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use cajeta_abi::FormatId;
-use cajeta_abi::{LayoutId, Problem, Shape};
+use cajeta_abi::{Access, FormatId, LayoutId, Problem, Shape};
+use cajeta_catalog::contract;
 use cajeta_catalog::op::Op;
 use cajeta_model_arch::plan::{Half, Plan};
 
@@ -13,7 +13,7 @@ use super::arena::{Life, place};
 use super::cover::{Choice, weight_key};
 use super::pattern::Bound;
 use super::residents::WeightKey;
-use super::sequence::{SeqOperand, SeqValue, Sequence, Sizes};
+use super::sequence::{SeqOp, SeqOperand, SeqValue, Sequence, Sizes};
 use crate::route::Registry;
 
 /// Where a launch argument lies.
@@ -52,6 +52,10 @@ pub struct Placed {
     pub semaphores: u64,
     /// What it computes, for messages: the op and the value written.
     pub what: String,
+    /// Values it reads and did not write itself.
+    pub reads: Vec<SeqValue>,
+    /// Values it writes, those that a fusion keeps to itself too.
+    pub writes: Vec<SeqValue>,
 }
 
 /// A lowered segment.
@@ -90,6 +94,7 @@ pub(super) fn assemble(
         let second = ops.iter().filter(|op| op.op == Op::Matmul).nth(1);
         problem.aux = problem.aux.max(second.map_or(0, |op| op.problem.n));
         let what = sequence.describe(&ops[ops.len() - 1]);
+        let (reads, writes) = values_of(ops);
         let scalars: Vec<u8> = ops.iter().flat_map(|op| op.scalars.iter().copied()).collect();
         let geometry = registry.geometry(choice.row, &problem, &scalars).map_err(|text| {
             LowerError::Backend { what: format!("the geometry of {} for {what}", row.name), text }
@@ -115,6 +120,8 @@ pub(super) fn assemble(
             scratch: geometry.scratch_bytes,
             semaphores: geometry.semaphore_bytes,
             what,
+            reads,
+            writes,
         });
     }
     let logits = SeqValue(plan.logits.0 as usize);
@@ -128,6 +135,23 @@ pub(super) fn assemble(
         },
         launches,
     })
+}
+
+/// What ops read from others, and what they write.
+fn values_of(ops: &[SeqOp]) -> (Vec<SeqValue>, Vec<SeqValue>) {
+    let (mut reads, mut writes) = (Vec::new(), Vec::new());
+    for op in ops {
+        for (operand, contract) in op.operands.iter().zip(contract::operands(op.op)) {
+            let SeqOperand::Value(value) = *operand else { continue };
+            if contract.access != Access::WRITE && !writes.contains(&value) && !reads.contains(&value) {
+                reads.push(value);
+            }
+            if contract.access != Access::READ && !writes.contains(&value) {
+                writes.push(value);
+            }
+        }
+    }
+    (reads, writes)
 }
 
 /// Where each value that a launch names lies.
