@@ -10,9 +10,7 @@ use crate::task::{attention_scratch_bytes, gemm_scratch_bytes};
 /// work; a block is one of them.
 pub(crate) fn geometry(entry: Entry, facts: &DeviceFacts, problem: &Problem) -> Answer<Geometry> {
     let scratch = match entry.kind {
-        Kind::Matmul | Kind::MatmulAdd | Kind::GateUp { .. } => {
-            gemm_scratch_bytes(entry.tier, problem.m, problem.k)
-        }
+        kind if kind.is_product() => gemm_scratch_bytes(entry.tier, problem.m, problem.k),
         Kind::Attention => attention_scratch_bytes(problem.m, problem.n, problem.k),
         _ => Some(0),
     };

@@ -12,6 +12,7 @@ pub(crate) use manifest::manifest;
 use std::sync::OnceLock;
 
 use cajeta_plugin_api::abi::{Regime, Row};
+use cajeta_plugin_api::catalog::quant::Format;
 
 use crate::kernel::table::FORMATS;
 use crate::tier::Tier;
@@ -40,13 +41,50 @@ pub(crate) enum Kind {
     GateUp {
         gelu: bool,
     },
+    /// Queries, keys and values of one input.
+    Qkv {
+        /// Index in [`FORMATS`] of the value projection's format.
+        value: usize,
+    },
+}
+
+impl Kind {
+    /// Whether it is products of weights with one input.
+    pub(crate) fn is_product(self) -> bool {
+        matches!(self, Kind::Matmul | Kind::MatmulAdd | Kind::GateUp { .. } | Kind::Qkv { .. })
+    }
+}
+
+/// What published files give values where they give them another format than queries and keys. The last
+/// two are what they fall back on where rows are not whole blocks of 256.
+const VALUES_APART: [(Format, Format); 10] = [
+    (Format::Q2_K, Format::Q3_K),
+    (Format::Q2_K, Format::Q4_K),
+    (Format::Q3_K, Format::Q4_K),
+    (Format::Q3_K, Format::Q5_K),
+    (Format::Q4_K, Format::Q6_K),
+    (Format::Q5_K, Format::Q6_K),
+    (Format::IQ4_NL, Format::Q5_K),
+    (Format::IQ4_XS, Format::Q5_K),
+    (Format::Q5_0, Format::Q8_0),
+    (Format::Q5_1, Format::Q8_0),
+];
+
+/// The kinds that read weights of a format, given by its index.
+fn weighed(format: usize) -> impl Iterator<Item = Kind> {
+    let apart = VALUES_APART.iter().filter(move |(bulk, _)| *bulk == FORMATS[format]);
+    let apart = apart.filter_map(|(_, value)| FORMATS.iter().position(|format| format == value));
+    let qkv = [format].into_iter().chain(apart).map(|value| Kind::Qkv { value });
+    [Kind::Matmul, Kind::MatmulAdd, Kind::GateUp { gelu: false }, Kind::GateUp { gelu: true }]
+        .into_iter()
+        .chain(qkv)
 }
 
 /// One row: what, over which format, when, on which tier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Entry {
     pub(crate) kind: Kind,
-    /// Index in [`FORMATS`] of the weight's format.
+    /// Index in [`FORMATS`] of the (first) weight's format.
     pub(crate) format: Option<usize>,
     pub(crate) regime: Regime,
     pub(crate) tier: Tier,
@@ -67,12 +105,15 @@ fn entries() -> &'static [Entry] {
             Kind::RopeAppend { pairs: true },
             Kind::Attention,
         ];
-        let weighed =
-            [Kind::Matmul, Kind::MatmulAdd, Kind::GateUp { gelu: false }, Kind::GateUp { gelu: true }];
         for regime in STEP_REGIMES {
             for &tier in Tier::ALL.iter().rev() {
                 for format in 0..FORMATS.len() {
-                    entries.extend(weighed.map(|kind| Entry { kind, format: Some(format), regime, tier }));
+                    entries.extend(weighed(format).map(|kind| Entry {
+                        kind,
+                        format: Some(format),
+                        regime,
+                        tier,
+                    }));
                 }
                 entries.extend(plain.map(|kind| Entry { kind, format: None, regime, tier }));
             }

@@ -7,8 +7,8 @@ use crate::kernel::table::FORMATS;
 
 /// The row's name, for instance `q4kWaveMatVecColsAvx512`.
 pub(super) fn of(entry: Entry) -> String {
-    let format = entry.format.map(|index| FORMATS[index].name().to_lowercase().replace('_', ""));
-    let format = format.unwrap_or_default();
+    let short = |index: usize| FORMATS[index].name().to_lowercase().replace('_', "");
+    let format = entry.format.map(short).unwrap_or_default();
     let decode = entry.regime == Regime::DECODE_ROW || entry.regime == Regime::DECODE_COLS;
     let product = if decode { "WaveMatVec" } else { "PanelGemm" };
     let what = match entry.kind {
@@ -29,6 +29,8 @@ pub(super) fn of(entry: Entry) -> String {
         Kind::MatmulAdd => format!("{format}{product}Add"),
         Kind::GateUp { gelu: false } => format!("{format}{product}GateUpSilu"),
         Kind::GateUp { gelu: true } => format!("{format}{product}GateUpGelu"),
+        Kind::Qkv { value } if entry.format == Some(value) => format!("{format}{product}Qkv"),
+        Kind::Qkv { value } => format!("{format}{}{product}Qkv", capital(&short(value))),
     };
     let regime = match entry.regime {
         Regime::DECODE_COLS => "Cols",
@@ -38,10 +40,15 @@ pub(super) fn of(entry: Entry) -> String {
     format!("{what}{regime}{}", entry.tier.suffix())
 }
 
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 impl Kind {
     /// Whether prefill and decode rows of this kind would share a name.
     fn is_shared(self) -> bool {
-        !matches!(self, Kind::Matmul | Kind::MatmulAdd | Kind::GateUp { .. } | Kind::Attention)
+        !self.is_product() && self != Kind::Attention
     }
 
     /// Names the rows that are shapes of one design.
@@ -50,9 +57,11 @@ impl Kind {
             Kind::Matmul if decode => "waveMatVec",
             Kind::MatmulAdd if decode => "waveMatVecAdd",
             Kind::GateUp { .. } if decode => "waveMatVecGateUp",
+            Kind::Qkv { .. } if decode => "waveMatVecQkv",
             Kind::Matmul => "panelGemm",
             Kind::MatmulAdd => "panelGemmAdd",
             Kind::GateUp { .. } => "panelGemmGateUp",
+            Kind::Qkv { .. } => "panelGemmQkv",
             Kind::Attention if decode => "attnDecode",
             Kind::Attention => "attnFlashTile",
             _ => "",

@@ -115,6 +115,12 @@ fn wiring(kind: Kind, format: Option<Format>) -> (Vec<ArgSpec>, Vec<Step>) {
             ];
             (args, steps)
         }
+        Kind::Qkv { value } => {
+            let values = arg(&matmul[1], Some(FORMATS[value]));
+            let args = vec![x, weight, weight, values, bias, bias, bias, out, out, out];
+            let product = |at: u32| [0, 1 + at, 4 + at, 7 + at].map(Wire::arg).to_vec();
+            (args, [0, 1, 2].map(|at| step(Op::Matmul, attr::BIAS, product(at))).to_vec())
+        }
     }
 }
 
@@ -124,7 +130,7 @@ fn gate(name: String, subject: Subject, test: Test, value: u64) -> ShapeGate {
 
 fn gates(entry: Entry) -> Vec<ShapeGate> {
     let mut gates = Vec::new();
-    let product = matches!(entry.kind, Kind::Matmul | Kind::MatmulAdd | Kind::GateUp { .. });
+    let product = entry.kind.is_product();
     if product && entry.regime == Regime::DECODE_ROW {
         gates.push(gate("M <= 1".to_owned(), Subject::M, Test::AT_MOST, 1));
     }
@@ -132,7 +138,9 @@ fn gates(entry: Entry) -> Vec<ShapeGate> {
         gates.push(gate("M <= 64".to_owned(), Subject::M, Test::AT_MOST, 64));
     }
     if let Some(index) = entry.format {
-        let len = FORMATS[index].block_len() as u64;
+        let values = if let Kind::Qkv { value } = entry.kind { value } else { index };
+        // One of the two is a multiple of the other.
+        let len = FORMATS[index].block_len().max(FORMATS[values].block_len()) as u64;
         if len > 1 {
             gates.push(gate(format!("K % {len}"), Subject::K, Test::MULTIPLE_OF, len));
         }
@@ -151,7 +159,7 @@ fn gates(entry: Entry) -> Vec<ShapeGate> {
 /// Higher is tried first: wider tiers, then fusions over their parts.
 fn priority(entry: Entry) -> i32 {
     let fusion = match entry.kind {
-        Kind::MatmulAdd | Kind::GateUp { .. } => 1,
+        Kind::MatmulAdd | Kind::GateUp { .. } | Kind::Qkv { .. } => 1,
         _ => 0,
     };
     (entry.tier as i32) * 10 + fusion

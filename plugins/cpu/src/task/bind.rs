@@ -11,7 +11,7 @@ use cajeta_plugin_api::{Answer, Fault, Work};
 use super::attention::{Attention, FEW_ROWS, FewRows};
 use super::attention_tile::ManyRows;
 use super::embed::EmbedTask;
-use super::matmul::{Ending, Product, product_task};
+use super::matmul::{Ending, Part, Product, product_task};
 use super::operands::{Memory, Operands, count};
 use super::rope::{HEAD_DIM_MAX, RopeTask, turns};
 use super::rows::{RowOp, RowTask};
@@ -33,7 +33,9 @@ pub(crate) fn bind(work: &Work<Buffer>) -> Answer<Box<dyn Task>> {
     let operands = Operands::new(work, entry.kind.ops().to_vec());
     let kernels = Kernels::of(entry.tier);
     match entry.kind {
-        Kind::Matmul | Kind::MatmulAdd | Kind::GateUp { .. } => product(&entry, kernels, &operands),
+        Kind::Matmul | Kind::MatmulAdd | Kind::GateUp { .. } | Kind::Qkv { .. } => {
+            product(&entry, kernels, &operands)
+        }
         Kind::Norm | Kind::Add | Kind::Glu { .. } | Kind::Copy => row_op(&entry, kernels, &operands),
         Kind::Embed => embed(&entry, &operands),
         Kind::RopeAppend { pairs } => rope(pairs, kernels, &operands),
@@ -54,8 +56,27 @@ fn format_of(entry: &Entry) -> Answer<(usize, Format)> {
 
 fn product(entry: &Entry, kernels: &'static Kernels, operands: &Operands<'_>) -> Answer<Box<dyn Task>> {
     let problem = operands.problem();
+    let parts = match entry.kind {
+        Kind::Qkv { value } => projections(entry, value, operands)?,
+        _ => vec![single(entry, operands)?],
+    };
+    let product = Product {
+        kernels,
+        m: count("M", problem.m)?,
+        k: count("K", problem.k)?,
+        x: operands.get(0, 0, "x", &problem, None)?,
+        parts,
+    };
+    let scratch = gemm_scratch_bytes(entry.tier, problem.m, problem.k)
+        .ok_or_else(|| Fault::invalid("the packed activations overflow 64 bits"))?;
+    let scratch = if scratch > 0 { Some(operands.scratch(scratch)?) } else { None };
+    product_task(product, scratch)
+}
+
+/// The part of a product with one output.
+fn single(entry: &Entry, operands: &Operands<'_>) -> Answer<Part> {
+    let problem = operands.problem();
     let (index, format) = format_of(entry)?;
-    let x = operands.get(0, 0, "x", &problem, None)?;
     let weight = operands.get(1, 0, "weight", &problem, Some(format))?;
     let after = Problem { k: problem.n, ..problem };
     let (ending, out) = match entry.kind {
@@ -74,21 +95,27 @@ fn product(entry: &Entry, kernels: &'static Kernels, operands: &Operands<'_>) ->
             (Ending::Plain { bias, softcap }, operands.get(3, 0, "out", &problem, None)?)
         }
     };
-    let product = Product {
-        kernels,
-        format: index,
-        m: count("M", problem.m)?,
-        n: count("N", problem.n)?,
-        k: count("K", problem.k)?,
-        x,
-        weight,
-        out,
-        ending,
+    Ok(Part { format: index, n: count("N", problem.n)?, weight, out, ending })
+}
+
+/// q, k and v: the problem is the query's, `aux` the width of the other two.
+fn projections(entry: &Entry, value: usize, operands: &Operands<'_>) -> Answer<Vec<Part>> {
+    let problem = operands.problem();
+    let (index, _) = format_of(entry)?;
+    let aside = Problem { n: problem.aux, ..problem };
+    let each = [(index, problem), (index, aside), (value, aside)];
+    let part = |(step, (format, problem)): (usize, (usize, Problem))| {
+        let [weight, bias, out] = [1, 4, 7].map(|first| first + step);
+        let bias = operands.optional(bias, step, "bias", &problem, None)?;
+        Ok(Part {
+            format,
+            n: count("the width of a projection", problem.n)?,
+            weight: operands.get(weight, step, "weight", &problem, Some(FORMATS[format]))?,
+            out: operands.get(out, step, "out", &problem, None)?,
+            ending: Ending::Plain { bias, softcap: 0.0 },
+        })
     };
-    let scratch = gemm_scratch_bytes(entry.tier, problem.m, problem.k)
-        .ok_or_else(|| Fault::invalid("the packed activations overflow 64 bits"))?;
-    let scratch = if scratch > 0 { Some(operands.scratch(scratch)?) } else { None };
-    product_task(product, scratch)
+    each.into_iter().enumerate().map(part).collect()
 }
 
 fn row_op(entry: &Entry, kernels: &'static Kernels, operands: &Operands<'_>) -> Answer<Box<dyn Task>> {
@@ -224,6 +251,7 @@ impl Kind {
             Kind::Matmul => &[Op::Matmul],
             Kind::MatmulAdd => &[Op::Matmul, Op::Add],
             Kind::GateUp { .. } => &[Op::Matmul, Op::Matmul, Op::Glu],
+            Kind::Qkv { .. } => &[Op::Matmul, Op::Matmul, Op::Matmul],
         }
     }
 }

@@ -1,7 +1,9 @@
 //! `matmul` with many activation rows: packed once, then panels of decoded
 //! weights times register tiles.
 
-use super::matmul::{DOT_ROWS, Ending, Product, bias_at};
+use std::ops::Range;
+
+use super::matmul::{DOT_ROWS, Ending, Part, Product, bias_at};
 use super::operands::Memory;
 use super::{ARENA, Crew, Task};
 use crate::kernel::tile::{AHEAD_LINES, STEP};
@@ -64,10 +66,10 @@ impl GemmTask {
     /// Weight rows of one work item.
     fn item_rows(&self, threads: usize) -> usize {
         let nr = self.product.kernels.tile_rows;
-        let halves = if matches!(self.product.ending, Ending::Glu { .. }) { 2 } else { 1 };
-        let most = PANEL_ROWS / nr / halves * nr;
+        let gated = self.product.parts.iter().any(|part| matches!(part.ending, Ending::Glu { .. }));
+        let most = PANEL_ROWS / nr / (1 + usize::from(gated)) * nr;
         // Enough items that the last one does not leave the others waiting.
-        let balanced = self.product.n.div_ceil(threads * 3).next_multiple_of(nr);
+        let balanced = self.product.rows().div_ceil(threads * 3).next_multiple_of(nr);
         balanced.clamp(nr, most.max(nr))
     }
 
@@ -87,16 +89,16 @@ impl GemmTask {
         }
     }
 
-    /// Weight rows `n0..n1` by all activation rows.
+    /// Weight rows `columns` of a part, the columns of its output, by all activation rows.
     ///
     /// # Safety
-    /// As [`Task::run`]; `n0 < n1 <= n` and at most an item's rows.
-    unsafe fn item(&self, n0: usize, n1: usize, arena: *mut f32) {
-        let Product { kernels, m, k, weight, .. } = self.product;
+    /// As [`Task::run`]; `columns` are some of the part's, and at most an item's.
+    unsafe fn item(&self, part: &Part, columns: Range<usize>, arena: *mut f32) {
+        let Product { kernels, m, k, .. } = self.product;
         let (nr, width) = (kernels.tile_rows, self.width());
-        let tiles = (n1 - n0).div_ceil(nr);
-        let first = Half { weight, tiles: 0 };
-        let second = match self.product.ending {
+        let tiles = columns.len().div_ceil(nr);
+        let first = Half { weight: part.weight, tiles: 0 };
+        let second = match part.ending {
             Ending::Glu { up, .. } => Some(Half { weight: up, tiles }),
             _ => None,
         };
@@ -115,8 +117,8 @@ impl GemmTask {
                 let len = DEPTH.min(k - from);
                 let steps = len.div_ceil(STEP);
                 for half in [Some(first), second].into_iter().flatten() {
-                    // SAFETY: rows n0..n1 and values from..from + len are in the weight.
-                    unsafe { self.decode(half, n0, n1, from, len, panel) };
+                    // SAFETY: the rows and values from..from + len are in the weight.
+                    unsafe { self.decode(part, half, columns.clone(), from..from + len, panel) };
                 }
                 let mut row = band;
                 while row < band_end {
@@ -149,26 +151,37 @@ impl GemmTask {
                 let sums_at = (row - band) / width * all_tiles * nr * width;
                 // SAFETY: the sums of this tile row are complete; rows and columns
                 // are within the output.
-                unsafe { self.finish(sums.add(sums_at), tiles, n0, n1, row, (row + width).min(band_end)) };
+                unsafe {
+                    let rows = row..(row + width).min(band_end);
+                    self.finish(part, sums.add(sums_at), tiles, columns.clone(), rows);
+                }
                 row += width;
             }
             band = band_end;
         }
     }
 
-    /// Decodes values `from..from + len` of rows `n0..n1` into a half's tiles.
+    /// Decodes values of some rows into a half's tiles.
     ///
     /// # Safety
     /// As [`GemmTask::item`].
-    unsafe fn decode(&self, half: Half, n0: usize, n1: usize, from: usize, len: usize, panel: *mut f32) {
+    unsafe fn decode(
+        &self,
+        part: &Part,
+        half: Half,
+        rows: Range<usize>,
+        values: Range<usize>,
+        panel: *mut f32,
+    ) {
         let nr = self.product.kernels.tile_rows;
-        let row_bytes = self.product.row_bytes();
+        let row_bytes = self.product.row_bytes(part);
+        let (from, len) = (values.start, values.len());
         let tile_len = nr * len.next_multiple_of(STEP);
-        let expand = self.product.over().expand;
-        for row in n0..n0 + (n1 - n0).next_multiple_of(nr) {
-            let (tile, lane) = ((row - n0) / nr, (row - n0) % nr);
+        let expand = self.product.over(part).expand;
+        for index in 0..rows.len().next_multiple_of(nr) {
+            let (tile, lane) = (index / nr, index % nr);
             // A tile's missing rows repeat the last one; their sums are not stored.
-            let source = row.min(n1 - 1);
+            let source = (rows.start + index).min(rows.end - 1);
             // SAFETY: `source` is a row of the weight; each row of a tile has its
             // own lane of the panel.
             unsafe {
@@ -178,12 +191,20 @@ impl GemmTask {
         }
     }
 
-    /// Stores the outputs of one tile row: activation rows `m0..m1`.
+    /// Stores the outputs of one tile row: weight rows `columns` by activation rows `rows`.
     ///
     /// # Safety
     /// As [`GemmTask::item`]; `sums` holds the tile row's sums, `[tile][nr][width]`.
-    unsafe fn finish(&self, sums: *mut f32, tiles: usize, n0: usize, n1: usize, m0: usize, m1: usize) {
-        let Product { kernels, n, out, ending, .. } = self.product;
+    unsafe fn finish(
+        &self,
+        part: &Part,
+        sums: *mut f32,
+        tiles: usize,
+        columns: Range<usize>,
+        rows: Range<usize>,
+    ) {
+        let kernels = self.product.kernels;
+        let Part { n, out, ending, .. } = *part;
         let (nr, width) = (kernels.tile_rows, self.width());
         // SAFETY: every index below is within the sums of this tile row, the
         // output, the residual of its shape, or the bias of n values.
@@ -195,10 +216,10 @@ impl GemmTask {
                 }
                 Ending::Plain { bias, softcap } => {
                     if let Some(bias) = bias {
-                        for column in n0..n1 {
+                        for column in columns.clone() {
                             let value = bias_at(Some(bias), column);
                             for lane in 0..width {
-                                *sums.add((column - n0) * width + lane) += value;
+                                *sums.add((column - columns.start) * width + lane) += value;
                             }
                         }
                     }
@@ -208,20 +229,20 @@ impl GemmTask {
                 }
                 Ending::Add { .. } => {}
             }
-            for row in m0..m1 {
+            for row in rows.clone() {
                 let to = out.f32().add(row * n);
-                let from = sums.add(row - m0);
+                let from = sums.add(row - rows.start);
                 match ending {
                     Ending::Add { bias, residual } => {
                         let residual = residual.f32().add(row * n);
-                        for column in n0..n1 {
-                            let value = *from.add((column - n0) * width) + bias_at(bias, column);
+                        for column in columns.clone() {
+                            let value = *from.add((column - columns.start) * width) + bias_at(bias, column);
                             *to.add(column) = *residual.add(column) + value;
                         }
                     }
                     _ => {
-                        for column in n0..n1 {
-                            *to.add(column) = *from.add((column - n0) * width);
+                        for column in columns.clone() {
+                            *to.add(column) = *from.add((column - columns.start) * width);
                         }
                     }
                 }
@@ -251,11 +272,12 @@ impl Task for GemmTask {
             }
             return;
         }
-        let rows = self.item_rows(crew.threads);
-        while let Some(item) = crew.claim(rows, self.product.n) {
-            // SAFETY: the rows are the weight's, claimed by this thread alone;
-            // the activations were packed in phase 0.
-            unsafe { self.item(item.start, item.end, crew.arena) };
+        let chunk = self.item_rows(crew.threads);
+        while let Some(claim) = crew.claim(chunk, self.product.claimable(chunk)) {
+            let Some((part, rows)) = self.product.claimed(claim, chunk) else { continue };
+            // SAFETY: the rows are the part's, claimed by this thread alone; the
+            // activations were packed in phase 0.
+            unsafe { self.item(part, rows, crew.arena) };
         }
     }
 }

@@ -1,5 +1,7 @@
-//! `matmul` with few activation rows, alone or with what follows it: an addition,
-//! or a second product and the gate between them.
+//! `matmul` with few activation rows: one product or several of one input, each
+//! with what follows it: an addition, or a second product and the gate between them.
+
+use std::ops::Range;
 
 use cajeta_plugin_api::Answer;
 
@@ -22,29 +24,59 @@ pub(crate) enum Ending {
     Glu { up: Memory, gelu: bool },
 }
 
-/// The operands every form of the product has.
+/// One weight, and what becomes of its product with the input.
 #[derive(Clone, Copy)]
-pub(crate) struct Product {
-    pub(crate) kernels: &'static Kernels,
+pub(crate) struct Part {
+    /// Index in [`FORMATS`].
     pub(crate) format: usize,
-    pub(crate) m: usize,
     pub(crate) n: usize,
-    pub(crate) k: usize,
-    pub(crate) x: Memory,
     pub(crate) weight: Memory,
     pub(crate) out: Memory,
     pub(crate) ending: Ending,
 }
 
+/// An input, and the weights it meets.
+pub(crate) struct Product {
+    pub(crate) kernels: &'static Kernels,
+    pub(crate) m: usize,
+    pub(crate) k: usize,
+    pub(crate) x: Memory,
+    pub(crate) parts: Vec<Part>,
+}
+
 impl Product {
-    pub(crate) fn over(&self) -> &'static FormatKernels {
-        self.kernels.format(self.format)
+    pub(crate) fn over(&self, part: &Part) -> &'static FormatKernels {
+        self.kernels.format(part.format)
     }
 
     /// Bytes of a weight row.
-    pub(crate) fn row_bytes(&self) -> usize {
+    pub(crate) fn row_bytes(&self, part: &Part) -> usize {
         // The operand check has established that K is whole blocks.
-        FORMATS[self.format].row_bytes(self.k as u64).unwrap_or(0) as usize
+        FORMATS[part.format].row_bytes(self.k as u64).unwrap_or(0) as usize
+    }
+
+    /// Weight rows of all parts.
+    pub(crate) fn rows(&self) -> usize {
+        self.parts.iter().map(|part| part.n).sum()
+    }
+
+    /// What there is to claim, `chunk` rows at a time: each part is rounded up, so
+    /// that no claim reaches over two of them.
+    pub(crate) fn claimable(&self, chunk: usize) -> usize {
+        self.parts.iter().map(|part| part.n.next_multiple_of(chunk)).sum()
+    }
+
+    /// The part that a claim falls in, and the rows of it.
+    pub(crate) fn claimed(&self, claim: Range<usize>, chunk: usize) -> Option<(&Part, Range<usize>)> {
+        let mut before = 0;
+        for part in &self.parts {
+            let end = before + part.n.next_multiple_of(chunk);
+            if claim.start < end {
+                return Some((part, claim.start - before..(claim.end - before).min(part.n)));
+            }
+            before = end;
+        }
+        None
     }
 }
 
@@ -57,20 +89,21 @@ const UNIT: usize = 8;
 impl Task for DotTask {
     fn solo(&self, _phase: usize) -> bool {
         // Below this a second thread costs about what it saves.
-        self.0.m * self.0.n * self.0.k < 32 * 1024
+        self.0.m * self.0.rows() * self.0.k < 32 * 1024
     }
 
     unsafe fn run(&self, _phase: usize, crew: &mut Crew<'_>) {
         let product = &self.0;
-        let chunk = crew.chunk(product.n, 4, UNIT);
-        while let Some(rows) = crew.claim(chunk, product.n) {
+        let chunk = crew.chunk(product.rows(), 4, UNIT);
+        while let Some(claim) = crew.claim(chunk, product.claimable(chunk)) {
+            let Some((part, rows)) = product.claimed(claim, chunk) else { continue };
             let mut column = 0;
             while column < product.m {
                 let columns = (product.m - column).min(COLUMNS);
                 let mut row = rows.start;
                 while row < rows.end {
                     // SAFETY: rows and columns are within the checked operands.
-                    row += unsafe { self.group(row, rows.end - row, column, columns) };
+                    row += unsafe { self.group(part, row, rows.end - row, column, columns) };
                 }
                 column += columns;
             }
@@ -79,24 +112,24 @@ impl Task for DotTask {
 }
 
 impl DotTask {
-    /// One group of weight rows from `row` (of `left`) by `columns` activation
-    /// rows; answers the rows done.
+    /// One group of a part's weight rows from `row` (of `left`) by `columns`
+    /// activation rows; answers the rows done.
     ///
     /// # Safety
     /// As [`Task::run`], with `row + left <= n` and `column + columns <= m`.
-    unsafe fn group(&self, row: usize, left: usize, column: usize, columns: usize) -> usize {
+    unsafe fn group(&self, part: &Part, row: usize, left: usize, column: usize, columns: usize) -> usize {
         let product = &self.0;
-        let over = product.over();
+        let over = product.over(part);
         let group = over.rows[columns - 1];
         let (count, dot) =
             if left >= group { (group, over.dot[columns - 1]) } else { (1, over.dot_one[columns - 1]) };
-        let row_bytes = product.row_bytes();
+        let row_bytes = product.row_bytes(part);
         let mut results = [0.0f32; 2 * UNIT * COLUMNS];
         let (first, second) = results.split_at_mut(UNIT * COLUMNS);
         // SAFETY: row `row` starts inside the weight, column `column` inside x.
         let args = unsafe {
             DotArgs {
-                rows: product.weight.bytes().add(row * row_bytes),
+                rows: part.weight.bytes().add(row * row_bytes),
                 row_bytes,
                 k: product.k,
                 x: product.x.f32().add(column * product.k),
@@ -107,7 +140,7 @@ impl DotTask {
         // SAFETY: `count` rows and `columns` columns are within the operands, and
         // `first` has room for UNIT * COLUMNS results.
         unsafe { dot(&args) };
-        if let Ending::Glu { up, gelu } = product.ending {
+        if let Ending::Glu { up, gelu } = part.ending {
             // SAFETY: `up` has the shape of `weight`.
             let args = unsafe {
                 DotArgs { rows: up.bytes().add(row * row_bytes), out: second.as_mut_ptr(), ..args }
@@ -121,12 +154,12 @@ impl DotTask {
         }
         for r in 0..count {
             for c in 0..columns {
-                let at = (column + c) * product.n + row + r;
+                let at = (column + c) * part.n + row + r;
                 let value = first[r * columns + c];
                 // SAFETY: `at` is below m * n, the size of the output and the
                 // residual; `row + r` is below n, the size of the bias.
                 unsafe {
-                    let value = match product.ending {
+                    let value = match part.ending {
                         Ending::Plain { bias: None, softcap: 0.0 } | Ending::Glu { .. } => value,
                         Ending::Plain { bias, softcap } => {
                             let mut value = value + bias_at(bias, row + r);
@@ -139,7 +172,7 @@ impl DotTask {
                             *residual.f32().add(at) + (value + bias_at(bias, row + r))
                         }
                     };
-                    *product.out.f32().add(at) = value;
+                    *part.out.f32().add(at) = value;
                 }
             }
         }

@@ -1,7 +1,8 @@
 //! Products: every format, tier, regime and ending, over odd shapes.
 
 use cajeta_plugin_api::Device;
-use cajeta_plugin_api::abi::{FormatId, Problem, Row};
+use cajeta_plugin_api::abi::{Problem, Regime, Row};
+use cajeta_plugin_api::catalog::contract;
 use cajeta_plugin_api::catalog::op::Op;
 use cajeta_plugin_api::catalog::quant::Format;
 use cajeta_plugin_api::catalog::scalars::{GluScalars, MatmulScalars};
@@ -15,19 +16,33 @@ fn is_product(row: &Row) -> bool {
     row.steps.first().is_some_and(|step| step.op == Op::Matmul.id())
 }
 
+/// The step and operand that first take an argument.
+fn taken(row: &Row, arg: usize) -> (usize, &'static str) {
+    let steps = row.steps.iter().enumerate();
+    let mut wires = steps.flat_map(|(at, step)| {
+        let operands = contract::operands(Op::from_id(step.op).unwrap());
+        step.operands.iter().zip(operands).map(move |(wire, operand)| (wire, at, operand.name))
+    });
+    let found = wires.find(|(wire, ..)| wire.as_arg() == Some(arg as u32));
+    found.map(|(_, step, name)| (step, name)).unwrap()
+}
+
 fn launch(row: usize, random: &mut Random, m: usize, n: usize, k: usize, bias: bool, cap: f32) -> Launch {
     let spec = &CpuBackend::rows()[row];
     let scalars = MatmulScalars { softcap: cap, reserved: 0 };
     let mut bytes = Vec::new();
-    let args = spec.args.iter().enumerate().map(|(index, arg)| {
-        let weight = Format::from_id(arg.format.0).filter(|_| arg.format != FormatId::NONE && arg.align == 1);
-        let fused = spec.steps.len() > 1;
-        match (index, weight) {
-            (0, _) => Some(random.floats(m * k)),
-            (_, Some(format)) => Some(random.weight(format, n * k)),
-            (2, None) => bias.then(|| random.floats(n)),
-            (3, None) if spec.steps.len() == 2 => Some(random.floats(m * n)),
-            _ => Some(vec![0xff; m * n * 4]).filter(|_| fused || index == 3),
+    // Keys and values are narrower than queries.
+    let qkv = spec.steps.iter().all(|step| step.op == Op::Matmul.id()) && spec.steps.len() == 3;
+    let aside = if qkv { n / 2 + 1 } else { n };
+    let args = (0..spec.args.len()).map(|index| {
+        let (step, operand) = taken(spec, index);
+        let n = if step == 0 { n } else { aside };
+        match operand {
+            "x" => Some(random.floats(m * k)),
+            "weight" => Some(random.weight(Format::from_id(spec.args[index].format.0).unwrap(), n * k)),
+            "bias" => bias.then(|| random.floats(n)),
+            "a" => Some(random.floats(m * n)),
+            _ => Some(vec![0xff; m * n * 4]),
         }
     });
     let args = args.collect();
@@ -42,7 +57,8 @@ fn launch(row: usize, random: &mut Random, m: usize, n: usize, k: usize, bias: b
         let absent = if cap == 0.0 { cajeta_plugin_api::catalog::op::attr::SOFTCAP } else { 0 };
         step.attrs & !absent
     });
-    let problem = Problem { m: m as u64, n: n as u64, k: k as u64, ..Problem::default() };
+    let aux = if qkv { aside as u64 } else { 0 };
+    let problem = Problem { m: m as u64, n: n as u64, k: k as u64, batch: 0, aux };
     Launch { row, problem, scalars: bytes, args, attrs: Some(attrs.collect()) }
 }
 
@@ -105,8 +121,8 @@ fn small_blocks_come_in_any_number() {
     let device = CpuDevice::open(0).unwrap();
     let mut random = Random(10);
     let small = |row: &Row| {
-        let format = row.args.get(1).and_then(|arg| Format::from_id(arg.format.0));
-        is_product(row) && format.is_some_and(|format| format.block_len() == 32)
+        let gate = row.shape_gates.iter().find(|gate| gate.name.as_str().starts_with("K %"));
+        is_product(row) && gate.is_some_and(|gate| gate.values[0] == 32)
     };
     for row in rows(small) {
         for blocks in [1, 3, 5, 14, 67] {
@@ -128,6 +144,30 @@ fn a_row_of_activations_does_not_depend_on_the_rows_beside_it() {
             alone.args[0] = together.args[0].as_ref().map(|x| x[m * 2048..(m + 1) * 2048].to_vec());
             let one = alone.on_device(&device, true).unwrap()[3].clone().unwrap();
             assert_eq!(one, all[m * 160..(m + 1) * 160], "{}", name(row));
+        }
+    }
+}
+
+#[test]
+fn queries_keys_and_values_together_are_what_they_are_apart() {
+    let device = CpuDevice::open(0).unwrap();
+    let mut random = Random(12);
+    for row in rows(|row| row.name.as_str().contains("Qkv")) {
+        let spec = &CpuBackend::rows()[row];
+        let m = if spec.regime == Regime::DECODE_ROW { 1 } else { 9 };
+        let together = launch(row, &mut random, m, 50, 512, true, 0.0);
+        let all = together.on_device(&device, true).unwrap();
+        for step in 0..3 {
+            let alone = |row: &Row| {
+                let one = row.steps.len() == 1 && is_product(row) && row.regime == spec.regime;
+                one && row.args[1].format == spec.args[1 + step].format && row.priority + 1 == spec.priority
+            };
+            let problem = Problem { n: if step == 0 { 50 } else { 26 }, ..together.problem };
+            let args = [0, 1 + step, 4 + step, 7 + step].map(|arg| together.args[arg].clone()).to_vec();
+            let scalars = together.scalars[..8].to_vec();
+            let single = Launch { row: rows(alone)[0], problem, scalars, args, attrs: None };
+            let one = single.on_device(&device, true).unwrap();
+            assert_eq!(one[3], all[7 + step], "{}, projection {step}", name(row));
         }
     }
 }
