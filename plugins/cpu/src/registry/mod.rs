@@ -31,6 +31,8 @@ pub(crate) enum Kind {
         pairs: bool,
     },
     Attention,
+    /// Attention of a prefill without its tiles: row by row.
+    AttentionRows,
     Argmax,
     Sample,
     Advance,
@@ -52,6 +54,11 @@ impl Kind {
     /// Whether it is products of weights with one input.
     pub(crate) fn is_product(self) -> bool {
         matches!(self, Kind::Matmul | Kind::MatmulAdd | Kind::GateUp { .. } | Kind::Qkv { .. })
+    }
+
+    /// Whether it is attention, in any form.
+    pub(crate) fn is_attention(self) -> bool {
+        matches!(self, Kind::Attention | Kind::AttentionRows)
     }
 }
 
@@ -116,6 +123,9 @@ fn entries() -> &'static [Entry] {
                     }));
                 }
                 entries.extend(plain.map(|kind| Entry { kind, format: None, regime, tier }));
+                if regime == Regime::PREFILL_BATCH {
+                    entries.push(Entry { kind: Kind::AttentionRows, format: None, regime, tier });
+                }
             }
             for format in 0..FORMATS.len() {
                 entries.push(Entry { kind: Kind::Embed, format: Some(format), regime, tier: Tier::Portable });

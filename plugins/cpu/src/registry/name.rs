@@ -22,6 +22,7 @@ pub(super) fn of(entry: Entry) -> String {
         Kind::RopeAppend { pairs: true } => "ropeAppendPairs".to_owned(),
         Kind::Attention if decode => "attnDecodeGqa".to_owned(),
         Kind::Attention => "attnFlashTileGqa".to_owned(),
+        Kind::AttentionRows => "attnRowsGqa".to_owned(),
         Kind::Argmax => "argmaxRow".to_owned(),
         Kind::Sample => "sampleRow".to_owned(),
         Kind::Advance => "advanceState".to_owned(),
@@ -48,7 +49,7 @@ fn capital(word: &str) -> String {
 impl Kind {
     /// Whether prefill and decode rows of this kind would share a name.
     fn is_shared(self) -> bool {
-        !self.is_product() && self != Kind::Attention
+        !self.is_product() && !self.is_attention()
     }
 
     /// Names the rows that are shapes of one design.
@@ -63,7 +64,8 @@ impl Kind {
             Kind::GateUp { .. } => "panelGemmGateUp",
             Kind::Qkv { .. } => "panelGemmQkv",
             Kind::Attention if decode => "attnDecode",
-            Kind::Attention => "attnFlashTile",
+            // Whether a prefill's tile pays is asked of the two of them.
+            Kind::Attention | Kind::AttentionRows => "attnFlashTile",
             _ => "",
         }
     }

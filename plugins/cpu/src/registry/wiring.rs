@@ -89,7 +89,9 @@ fn wiring(kind: Kind, format: Option<Format>) -> (Vec<ArgSpec>, Vec<Step>) {
             let form = if pairs { attr::ROPE_PAIRS } else { 0 };
             plain(Op::RopeAppend, attr::ROPE_FACTORS | attr::ROPE_YARN | form, None)
         }
-        Kind::Attention => plain(Op::Attention, attr::SOFTCAP | attr::WINDOW | attr::SINKS, None),
+        Kind::Attention | Kind::AttentionRows => {
+            plain(Op::Attention, attr::SOFTCAP | attr::WINDOW | attr::SINKS, None)
+        }
         Kind::Argmax => plain(Op::Argmax, 0, None),
         Kind::Sample => plain(Op::Sample, 0, None),
         Kind::Advance => plain(Op::Advance, 0, None),
@@ -145,21 +147,22 @@ fn gates(entry: Entry) -> Vec<ShapeGate> {
             gates.push(gate(format!("K % {len}"), Subject::K, Test::MULTIPLE_OF, len));
         }
     }
-    if matches!(entry.kind, Kind::Attention | Kind::RopeAppend { .. }) {
+    if entry.kind.is_attention() || matches!(entry.kind, Kind::RopeAppend { .. }) {
         gates.push(gate("head size % 16".to_owned(), Subject::HEAD_DIM, Test::MULTIPLE_OF, 16));
         let most = HEAD_DIM_MAX as u64;
         gates.push(gate(format!("head size <= {most}"), Subject::HEAD_DIM, Test::AT_MOST, most));
     }
-    if entry.kind == Kind::Attention {
+    if entry.kind.is_attention() {
         gates.push(gate("group <= 96".to_owned(), Subject::GROUP, Test::AT_MOST, 96));
     }
     gates
 }
 
-/// Higher is tried first: wider tiers, then fusions over their parts.
+/// Higher is tried first: wider tiers, then fusions over their parts and tiles over rows.
 fn priority(entry: Entry) -> i32 {
     let fusion = match entry.kind {
         Kind::MatmulAdd | Kind::GateUp { .. } | Kind::Qkv { .. } => 1,
+        Kind::AttentionRows => -1,
         _ => 0,
     };
     (entry.tier as i32) * 10 + fusion

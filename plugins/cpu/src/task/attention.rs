@@ -10,11 +10,11 @@ use crate::kernel::table::Kernels;
 
 /// Positions of one item. Fixed, so that a row's answer does not depend on what
 /// else is in the step.
-const RUN: usize = 256;
+pub(crate) const RUN: usize = 256;
 /// Query rows up to which this form serves.
 pub(crate) const FEW_ROWS: usize = 16;
 /// Query heads a kernel takes at once.
-const TOGETHER: usize = 4;
+pub(crate) const TOGETHER: usize = 4;
 
 /// The operands of attention, and what the two forms share.
 pub(crate) struct Attention {
@@ -83,6 +83,21 @@ impl Attention {
         Ok(Rows { seq, first, queries, kv_len })
     }
 
+    /// The sequence of a row; `None` when no sequence owns it.
+    ///
+    /// # Safety
+    /// As [`Task::run`].
+    pub(crate) unsafe fn sequence(&self, row: usize) -> Result<Option<Rows>, String> {
+        for seq in 0..self.seqs {
+            // SAFETY: `seq` is below the number of sequences.
+            let rows = unsafe { self.rows(seq)? };
+            if (rows.first..rows.first + rows.queries).contains(&row) {
+                return Ok(Some(rows));
+            }
+        }
+        Ok(None)
+    }
+
     /// The positions query `index` of a sequence sees.
     pub(crate) fn seen(&self, rows: Rows, index: usize) -> (usize, usize) {
         let position = rows.kv_len - rows.queries + index;
@@ -109,6 +124,29 @@ impl Attention {
         }
         let slot = position as u32 % BLOCK_POSITIONS;
         Ok(element(block, head as u32, slot, n_head_kv, head_dim) as usize)
+    }
+
+    /// Where `keys.len()` positions from `from` have their key and their value.
+    ///
+    /// # Safety
+    /// As [`Task::run`]; the positions are below the sequence's `kv_len`.
+    pub(crate) unsafe fn gather(
+        &self,
+        seq: usize,
+        head_kv: usize,
+        from: usize,
+        keys: &mut [*const u16],
+        values: &mut [*const u16],
+    ) -> Result<(), String> {
+        for (position, (key, value)) in (from..).zip(keys.iter_mut().zip(values)) {
+            // SAFETY: `position` is below kv_len; the place is within both planes.
+            unsafe {
+                let at = self.place(seq, position, head_kv)?;
+                *key = self.k_plane.u16().add(at);
+                *value = self.v_plane.u16().add(at);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -142,21 +180,6 @@ impl FewRows {
         (row * runs(self.attention.bucket) + run) * row_len
     }
 
-    /// The sequence of a row; `None` when no sequence owns it.
-    ///
-    /// # Safety
-    /// As [`Task::run`].
-    unsafe fn sequence(&self, row: usize) -> Result<Option<Rows>, String> {
-        for seq in 0..self.attention.seqs {
-            // SAFETY: `seq` is below the number of sequences.
-            let rows = unsafe { self.attention.rows(seq)? };
-            if (rows.first..rows.first + rows.queries).contains(&row) {
-                return Ok(Some(rows));
-            }
-        }
-        Ok(None)
-    }
-
     /// One run of positions of one K/V head for one row.
     ///
     /// # Safety
@@ -165,23 +188,16 @@ impl FewRows {
         let attention = &self.attention;
         let (dim, group) = (attention.dim(), attention.group());
         // SAFETY: passed on from the caller.
-        let Some(rows) = (unsafe { self.sequence(row)? }) else { return Ok(()) };
+        let Some(rows) = (unsafe { attention.sequence(row)? }) else { return Ok(()) };
         let (start, end) = attention.seen(rows, row - rows.first);
         let (from, to) = (start.max(run * RUN), end.min((run + 1) * RUN));
         if from >= to {
             return Ok(());
         }
-        let mut keys = [std::ptr::null::<u16>(); RUN];
-        let mut values = [std::ptr::null::<u16>(); RUN];
-        for (position, (key, value)) in (from..to).zip(keys.iter_mut().zip(&mut values)) {
-            // SAFETY: `position` is below kv_len; the place is within both planes.
-            unsafe {
-                let at = attention.place(rows.seq, position, head_kv)?;
-                *key = attention.k_plane.u16().add(at);
-                *value = attention.v_plane.u16().add(at);
-            }
-        }
-        let (keys, values) = (&keys[..to - from], &values[..to - from]);
+        let (mut keys, mut values) = ([std::ptr::null(); RUN], [std::ptr::null(); RUN]);
+        let (keys, values) = (&mut keys[..to - from], &mut values[..to - from]);
+        // SAFETY: positions from..to are below kv_len.
+        unsafe { attention.gather(rows.seq, head_kv, from, keys, values)? };
         let partial = self.partial_at(row, run);
         let mut g = 0;
         while g < group {
@@ -228,7 +244,7 @@ impl FewRows {
         let attention = &self.attention;
         let dim = attention.dim();
         // SAFETY: passed on from the caller.
-        let Some(rows) = (unsafe { self.sequence(row)? }) else { return Ok(()) };
+        let Some(rows) = (unsafe { attention.sequence(row)? }) else { return Ok(()) };
         let (start, end) = attention.seen(rows, row - rows.first);
         let filled = if start < end { start / RUN..end.div_ceil(RUN) } else { 0..0 };
         let width = attention.width();

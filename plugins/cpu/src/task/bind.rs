@@ -9,7 +9,8 @@ use cajeta_plugin_api::catalog::scalars::{
 use cajeta_plugin_api::{Answer, Fault, Work};
 
 use super::attention::{Attention, FEW_ROWS, FewRows};
-use super::attention_tile::ManyRows;
+use super::attention_rows::RowByRow;
+use super::attention_tile::{ManyRows, TILE};
 use super::embed::EmbedTask;
 use super::matmul::{Ending, Part, Product, product_task};
 use super::operands::{Memory, Operands, count};
@@ -39,7 +40,7 @@ pub(crate) fn bind(work: &Work<Buffer>) -> Answer<Box<dyn Task>> {
         Kind::Norm | Kind::Add | Kind::Glu { .. } | Kind::Copy => row_op(&entry, kernels, &operands),
         Kind::Embed => embed(&entry, &operands),
         Kind::RopeAppend { pairs } => rope(pairs, kernels, &operands),
-        Kind::Attention => attention(kernels, &operands),
+        Kind::Attention | Kind::AttentionRows => attention(&entry, kernels, &operands),
         Kind::Argmax | Kind::Sample => pick(&entry, kernels, &operands),
         Kind::Advance => {
             let problem = operands.problem();
@@ -188,7 +189,7 @@ fn rope(pairs: bool, kernels: &'static Kernels, operands: &Operands<'_>) -> Answ
     }))
 }
 
-fn attention(kernels: &'static Kernels, operands: &Operands<'_>) -> Answer<Box<dyn Task>> {
+fn attention(entry: &Entry, kernels: &'static Kernels, operands: &Operands<'_>) -> Answer<Box<dyn Task>> {
     let problem = operands.problem();
     let heads: AttentionScalars = operands.scalars(0)?;
     head_dim(heads.head_dim)?;
@@ -208,11 +209,12 @@ fn attention(kernels: &'static Kernels, operands: &Operands<'_>) -> Answer<Box<d
         sinks: operands.optional(6, 0, "sinks", &problem, None)?,
         out: get(7, "out")?,
     };
-    if attention.m > FEW_ROWS {
-        if attention.group() > super::attention_tile::TILE {
+    let together = entry.kind == Kind::Attention;
+    if !together || attention.m > FEW_ROWS {
+        if attention.group() > TILE {
             return Err(Fault::unsupported(format!("{} query heads per K/V head", attention.group())));
         }
-        return Ok(Box::new(ManyRows(attention)));
+        return Ok(if together { Box::new(ManyRows(attention)) } else { Box::new(RowByRow(attention)) });
     }
     let bytes = attention_scratch_bytes(problem.m, problem.n, problem.k)
         .ok_or_else(|| Fault::invalid("the partial answers overflow 64 bits"))?;
@@ -244,7 +246,7 @@ impl Kind {
             Kind::Glu { .. } => &[Op::Glu],
             Kind::Copy => &[Op::Copy],
             Kind::RopeAppend { .. } => &[Op::RopeAppend],
-            Kind::Attention => &[Op::Attention],
+            Kind::Attention | Kind::AttentionRows => &[Op::Attention],
             Kind::Argmax => &[Op::Argmax],
             Kind::Sample => &[Op::Sample],
             Kind::Advance => &[Op::Advance],

@@ -9,6 +9,7 @@ mod embed;
 mod rope;
 mod attention;
 mod attention_tile;
+mod attention_rows;
 mod tail;
 mod bind;
 
