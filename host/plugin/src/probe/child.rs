@@ -30,7 +30,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
-    let mut out = match prepare() {
+    let mut out = match set_report_apart() {
         Ok(out) => out,
         Err(error) => {
             eprintln!("cajeta-probe: cannot set its output aside: {error}");
@@ -54,9 +54,13 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Sets the report apart from whatever the plugin prints, leaves no core files behind, and ends this
-/// process with its parent.
-fn prepare() -> std::io::Result<File> {
+/// Makes this process one that runs a plugin in its parent's place (see [`super::Process`]): the report,
+/// which is returned, is set apart from whatever the plugin prints, no core files are left behind, and the
+/// process ends with its parent.
+///
+/// # Errors
+/// When the system gives out no descriptor.
+pub fn set_report_apart() -> std::io::Result<File> {
     // SAFETY: these calls take numbers, and one pointer to a value on this stack.
     let report = unsafe {
         let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

@@ -1,4 +1,7 @@
 //! Probes a plugin in a child process, so that one which crashes, hangs or aborts harms nobody else.
+//!
+//! [`Process`] and [`set_report_apart`] are the two sides of such a child, for whoever else runs a plugin's
+//! code in one.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,10 +15,12 @@ use crate::manifest::PluginManifest;
 mod cache;
 mod child;
 mod kernel;
+mod process;
 mod report;
 mod spawn;
 
-pub use child::main;
+pub use child::{main, set_report_apart};
+pub use process::{Heard, Process};
 
 /// The variable that names the seconds a probe may take.
 pub const TIME_LIMIT: &str = "CAJETA_PROBE_SECONDS";
