@@ -66,7 +66,7 @@ impl Backend for CpuBackend {
     }
 
     fn layouts() -> &'static [Layout] {
-        &[]
+        registry::layouts()
     }
 
     fn manifest(row: usize, target: &str) -> Answer<Manifest> {
@@ -79,8 +79,8 @@ impl Backend for CpuBackend {
         registry::geometry(entry, facts, problem)
     }
 
-    fn layout_bytes(layout: LayoutId, _shapes: &[Shape]) -> Answer<u64> {
-        Err(Fault::unsupported(format!("layout {} is not this backend's: it has none of its own", layout.0)))
+    fn layout_bytes(layout: LayoutId, shapes: &[Shape]) -> Answer<u64> {
+        registry::layout_bytes(layout, shapes)
     }
 }
 

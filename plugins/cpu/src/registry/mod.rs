@@ -2,11 +2,13 @@
 //! as rows for the host. Both are made once, in one order.
 
 mod name;
+mod layouts;
 mod wiring;
 mod geometry;
 mod manifest;
 
 pub(crate) use geometry::geometry;
+pub(crate) use layouts::{layout_bytes, layouts, wide_bytes};
 pub(crate) use manifest::manifest;
 
 use std::sync::OnceLock;
@@ -48,6 +50,8 @@ pub(crate) enum Kind {
         /// Index in [`FORMATS`] of the value projection's format.
         value: usize,
     },
+    /// A weight's blocks to the tiles of f32 that a tier's prefill reads.
+    Widen,
 }
 
 impl Kind {
@@ -95,6 +99,14 @@ pub(crate) struct Entry {
     pub(crate) format: Option<usize>,
     pub(crate) regime: Regime,
     pub(crate) tier: Tier,
+    /// Whether weights are widened: in the tier's own layout, not in blocks.
+    pub(crate) wide: bool,
+}
+
+impl Entry {
+    fn new(kind: Kind, format: Option<usize>, regime: Regime, tier: Tier) -> Entry {
+        Entry { kind, format, regime, tier, wide: false }
+    }
 }
 
 const STEP_REGIMES: [Regime; 3] = [Regime::DECODE_ROW, Regime::DECODE_COLS, Regime::PREFILL_BATCH];
@@ -115,35 +127,37 @@ fn entries() -> &'static [Entry] {
         for regime in STEP_REGIMES {
             for &tier in Tier::ALL.iter().rev() {
                 for format in 0..FORMATS.len() {
-                    entries.extend(weighed(format).map(|kind| Entry {
-                        kind,
-                        format: Some(format),
-                        regime,
-                        tier,
-                    }));
+                    entries.extend(weighed(format).map(|kind| Entry::new(kind, Some(format), regime, tier)));
                 }
-                entries.extend(plain.map(|kind| Entry { kind, format: None, regime, tier }));
+                entries.extend(plain.map(|kind| Entry::new(kind, None, regime, tier)));
                 if regime == Regime::PREFILL_BATCH {
-                    entries.push(Entry { kind: Kind::AttentionRows, format: None, regime, tier });
+                    entries.push(Entry::new(Kind::AttentionRows, None, regime, tier));
                 }
             }
             for format in 0..FORMATS.len() {
-                entries.push(Entry { kind: Kind::Embed, format: Some(format), regime, tier: Tier::Portable });
+                entries.push(Entry::new(Kind::Embed, Some(format), regime, Tier::Portable));
             }
-            entries.push(Entry { kind: Kind::Copy, format: None, regime, tier: Tier::Portable });
+            entries.push(Entry::new(Kind::Copy, None, regime, Tier::Portable));
         }
         for &tier in Tier::ALL.iter().rev() {
             for kind in [Kind::Argmax, Kind::Sample] {
-                entries.push(Entry { kind, format: None, regime: Regime::FUSED_TAIL, tier });
+                entries.push(Entry::new(kind, None, Regime::FUSED_TAIL, tier));
             }
         }
-        entries.push(Entry {
-            kind: Kind::Advance,
-            format: None,
-            regime: Regime::FUSED_TAIL,
-            tier: Tier::Portable,
-        });
+        entries.push(Entry::new(Kind::Advance, None, Regime::FUSED_TAIL, Tier::Portable));
+        entries.extend(widened());
         entries
+    })
+}
+
+/// Rows over widened weights, and what widens them.
+fn widened() -> impl Iterator<Item = Entry> {
+    let each = Tier::ALL.iter().rev().flat_map(|&tier| layouts::widened().map(move |format| (tier, format)));
+    each.flat_map(|(tier, format)| {
+        let widen = Entry::new(Kind::Widen, Some(format), Regime::BIND, tier);
+        let product =
+            weighed(format).map(move |kind| Entry::new(kind, Some(format), Regime::PREFILL_BATCH, tier));
+        [widen].into_iter().chain(product).map(|entry| Entry { wide: true, ..entry })
     })
 }
 
@@ -189,7 +203,8 @@ mod tests {
                     } else if let Some(value) = wire.as_internal() {
                         let written = operand.access != cajeta_plugin_api::abi::Access::READ;
                         assert_eq!(values.insert(value), written, "{}: {}", row.name, operand.name);
-                    } else {
+                    } else if op != Op::Relayout {
+                        // A relayout of one source has no second.
                         assert_ne!(operand.attr, 0, "{}: {} may not be absent", row.name, operand.name);
                     }
                 }

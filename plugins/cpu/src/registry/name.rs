@@ -10,7 +10,11 @@ pub(super) fn of(entry: Entry) -> String {
     let short = |index: usize| FORMATS[index].name().to_lowercase().replace('_', "");
     let format = entry.format.map(short).unwrap_or_default();
     let decode = entry.regime == Regime::DECODE_ROW || entry.regime == Regime::DECODE_COLS;
-    let product = if decode { "WaveMatVec" } else { "PanelGemm" };
+    let product = match (decode, entry.wide) {
+        (true, _) => "WaveMatVec",
+        (false, false) => "PanelGemm",
+        (false, true) => "DeqGemm",
+    };
     let what = match entry.kind {
         Kind::Embed => format!("{format}Embed"),
         Kind::Norm => "rmsNorm".to_owned(),
@@ -26,6 +30,7 @@ pub(super) fn of(entry: Entry) -> String {
         Kind::Argmax => "argmaxRow".to_owned(),
         Kind::Sample => "sampleRow".to_owned(),
         Kind::Advance => "advanceState".to_owned(),
+        Kind::Widen => format!("{format}Widen"),
         Kind::Matmul => format!("{format}{product}"),
         Kind::MatmulAdd => format!("{format}{product}Add"),
         Kind::GateUp { gelu: false } => format!("{format}{product}GateUpSilu"),
@@ -53,8 +58,12 @@ impl Kind {
     }
 
     /// Names the rows that are shapes of one design.
-    pub(super) fn family(self, decode: bool) -> &'static str {
+    pub(super) fn family(self, decode: bool, wide: bool) -> &'static str {
         match self {
+            Kind::Matmul if wide => "deqGemm",
+            Kind::MatmulAdd if wide => "deqGemmAdd",
+            Kind::GateUp { .. } if wide => "deqGemmGateUp",
+            Kind::Qkv { .. } if wide => "deqGemmQkv",
             Kind::Matmul if decode => "waveMatVec",
             Kind::MatmulAdd if decode => "waveMatVecAdd",
             Kind::GateUp { .. } if decode => "waveMatVecGateUp",

@@ -5,15 +5,17 @@
 
 use cajeta_plugin_api::abi::abi_stable::std_types::{RSlice, RStr};
 use cajeta_plugin_api::abi::{
-    Access, ArgSpec, Arith, DtypeId, FormatId, LayoutId, Regime, Row, ShapeGate, Step, Subject, Test, Wire,
+    Access, ArgSpec, Arith, DtypeId, FormatId, LayoutId, ReadyGate, ReadyKind, Regime, Row, ShapeGate, Step,
+    Subject, Test, Wire,
 };
 use cajeta_plugin_api::catalog::contract::{self, Operand, Role};
 use cajeta_plugin_api::catalog::op::{Op, attr};
 use cajeta_plugin_api::catalog::quant::Format;
 
+use super::layouts::wide;
 use super::{Entry, Kind, name};
 use crate::kernel::table::FORMATS;
-use crate::task::HEAD_DIM_MAX;
+use crate::task::{DOT_ROWS, HEAD_DIM_MAX};
 
 fn keep<T>(values: Vec<T>) -> RSlice<'static, T> {
     RSlice::from_slice(Vec::leak(values))
@@ -95,6 +97,12 @@ fn wiring(kind: Kind, format: Option<Format>) -> (Vec<ArgSpec>, Vec<Step>) {
         Kind::Argmax => plain(Op::Argmax, 0, None),
         Kind::Sample => plain(Op::Sample, 0, None),
         Kind::Advance => plain(Op::Advance, 0, None),
+        Kind::Widen => {
+            let relayout = contract::operands(Op::Relayout);
+            let args = vec![arg(&relayout[0], format), arg(&relayout[3], format)];
+            let wires = vec![Wire::arg(0), Wire::ABSENT, Wire::ABSENT, Wire::arg(1)];
+            (args, vec![step(Op::Relayout, 0, wires)])
+        }
         Kind::Matmul => plain(Op::Matmul, attr::BIAS | attr::SOFTCAP, format),
         Kind::MatmulAdd => {
             let residual = arg(&contract::operands(Op::Add)[0], None);
@@ -139,6 +147,11 @@ fn gates(entry: Entry) -> Vec<ShapeGate> {
     if product && entry.regime == Regime::DECODE_COLS {
         gates.push(gate("M <= 64".to_owned(), Subject::M, Test::AT_MOST, 64));
     }
+    if product && entry.wide {
+        // Fewer rows are multiplied weight by weight, and blocks are fewer bytes.
+        let least = DOT_ROWS as u64 + 1;
+        gates.push(gate(format!("M >= {least}"), Subject::M, Test::AT_LEAST, least));
+    }
     if let Some(index) = entry.format {
         let values = if let Kind::Qkv { value } = entry.kind { value } else { index };
         // One of the two is a multiple of the other.
@@ -158,27 +171,42 @@ fn gates(entry: Entry) -> Vec<ShapeGate> {
     gates
 }
 
-/// Higher is tried first: wider tiers, then fusions over their parts and tiles over rows.
+/// Puts the weights of a row, or what it makes of one, into its tier's layout.
+fn widen(entry: Entry, args: &mut [ArgSpec]) {
+    let made = |spec: &ArgSpec| entry.kind != Kind::Widen || spec.access != Access::READ;
+    let blocks = args.iter_mut().filter(|spec| spec.layout == LayoutId::GGUF && made(spec));
+    for spec in blocks {
+        *spec = ArgSpec { layout: wide(entry.tier), align: 4, ..*spec };
+    }
+}
+
+/// Higher is tried first: wider tiers, then products over blocks, then fusions over their parts and tiles
+/// over rows.
 fn priority(entry: Entry) -> i32 {
     let fusion = match entry.kind {
         Kind::MatmulAdd | Kind::GateUp { .. } | Kind::Qkv { .. } => 1,
         Kind::AttentionRows => -1,
         _ => 0,
     };
-    (entry.tier as i32) * 10 + fusion
+    (entry.tier as i32) * 10 + fusion - if entry.wide { 5 } else { 0 }
 }
 
 /// The row of an entry.
 pub(super) fn row(entry: Entry) -> Row {
-    let (args, steps) = wiring(entry.kind, entry.format.map(|index| FORMATS[index]));
+    let (mut args, steps) = wiring(entry.kind, entry.format.map(|index| FORMATS[index]));
+    if entry.wide {
+        widen(entry, &mut args);
+    }
+    let resident = ReadyGate { name: RStr::from_str("widened weights"), kind: ReadyKind::LAYOUT_RESIDENT };
+    let reads_wide = entry.wide && entry.kind.is_product();
     let decode = entry.regime == Regime::DECODE_ROW || entry.regime == Regime::DECODE_COLS;
     let arith = match entry.kind {
-        Kind::Embed | Kind::Copy | Kind::Advance => Arith::NONE,
+        Kind::Embed | Kind::Copy | Kind::Advance | Kind::Widen => Arith::NONE,
         _ => Arith::F32,
     };
     Row {
         name: text(name::of(entry)),
-        family: RStr::from_str(entry.kind.family(decode)),
+        family: RStr::from_str(entry.kind.family(decode, entry.wide)),
         regime: entry.regime,
         arith,
         priority: priority(entry),
@@ -187,7 +215,7 @@ pub(super) fn row(entry: Entry) -> Row {
         args: keep(args),
         needs: keep(entry.tier.need().into_iter().collect()),
         shape_gates: keep(gates(entry)),
-        ready_gates: RSlice::EMPTY,
+        ready_gates: keep(if reads_wide { vec![resident] } else { Vec::new() }),
     }
 }
 

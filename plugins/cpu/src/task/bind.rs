@@ -11,8 +11,9 @@ use cajeta_plugin_api::{Answer, Fault, Work};
 use super::attention::{Attention, FEW_ROWS, FewRows};
 use super::attention_rows::RowByRow;
 use super::attention_tile::{ManyRows, TILE};
+use super::deq::WidenTask;
 use super::embed::EmbedTask;
-use super::matmul::{Ending, Part, Product, product_task};
+use super::matmul::{DOT_ROWS, Ending, Part, Product, product_task};
 use super::operands::{Memory, Operands, count};
 use super::rope::{HEAD_DIM_MAX, RopeTask, turns};
 use super::rows::{RowOp, RowTask};
@@ -20,7 +21,7 @@ use super::tail::{AdvanceTask, PickTask};
 use super::{Task, attention_scratch_bytes, gemm_scratch_bytes};
 use crate::device::Buffer;
 use crate::kernel::table::{FORMATS, Kernels};
-use crate::registry::{Entry, Kind, entry};
+use crate::registry::{Entry, Kind, entry, wide_bytes};
 
 /// Prepares a launch.
 pub(crate) fn bind(work: &Work<Buffer>) -> Answer<Box<dyn Task>> {
@@ -37,6 +38,7 @@ pub(crate) fn bind(work: &Work<Buffer>) -> Answer<Box<dyn Task>> {
         Kind::Matmul | Kind::MatmulAdd | Kind::GateUp { .. } | Kind::Qkv { .. } => {
             product(&entry, kernels, &operands)
         }
+        Kind::Widen => widen(&entry, kernels, &operands),
         Kind::Norm | Kind::Add | Kind::Glu { .. } | Kind::Copy => row_op(&entry, kernels, &operands),
         Kind::Embed => embed(&entry, &operands),
         Kind::RopeAppend { pairs } => rope(pairs, kernels, &operands),
@@ -57,6 +59,13 @@ fn format_of(entry: &Entry) -> Answer<(usize, Format)> {
 
 fn product(entry: &Entry, kernels: &'static Kernels, operands: &Operands<'_>) -> Answer<Box<dyn Task>> {
     let problem = operands.problem();
+    if entry.wide && problem.m <= DOT_ROWS as u64 {
+        return Err(Fault::unsupported(format!(
+            "{} rows: widened weights serve from {}",
+            problem.m,
+            DOT_ROWS + 1
+        )));
+    }
     let parts = match entry.kind {
         Kind::Qkv { value } => projections(entry, value, operands)?,
         _ => vec![single(entry, operands)?],
@@ -78,7 +87,7 @@ fn product(entry: &Entry, kernels: &'static Kernels, operands: &Operands<'_>) ->
 fn single(entry: &Entry, operands: &Operands<'_>) -> Answer<Part> {
     let problem = operands.problem();
     let (index, format) = format_of(entry)?;
-    let weight = operands.get(1, 0, "weight", &problem, Some(format))?;
+    let weight = weight(entry, operands, 1, 0, &problem, format)?;
     let after = Problem { k: problem.n, ..problem };
     let (ending, out) = match entry.kind {
         Kind::MatmulAdd => {
@@ -87,7 +96,7 @@ fn single(entry: &Entry, operands: &Operands<'_>) -> Answer<Part> {
             (Ending::Add { bias, residual }, operands.get(4, 1, "out", &after, None)?)
         }
         Kind::GateUp { gelu } => {
-            let up = operands.get(2, 1, "weight", &problem, Some(format))?;
+            let up = self::weight(entry, operands, 2, 1, &problem, format)?;
             (Ending::Glu { up, gelu }, operands.get(3, 2, "out", &after, None)?)
         }
         _ => {
@@ -96,7 +105,7 @@ fn single(entry: &Entry, operands: &Operands<'_>) -> Answer<Part> {
             (Ending::Plain { bias, softcap }, operands.get(3, 0, "out", &problem, None)?)
         }
     };
-    Ok(Part { format: index, n: count("N", problem.n)?, weight, out, ending })
+    Ok(Part { format: index, wide: entry.wide, n: count("N", problem.n)?, weight, out, ending })
 }
 
 /// q, k and v: the problem is the query's, `aux` the width of the other two.
@@ -110,13 +119,57 @@ fn projections(entry: &Entry, value: usize, operands: &Operands<'_>) -> Answer<V
         let bias = operands.optional(bias, step, "bias", &problem, None)?;
         Ok(Part {
             format,
+            wide: entry.wide,
             n: count("the width of a projection", problem.n)?,
-            weight: operands.get(weight, step, "weight", &problem, Some(FORMATS[format]))?,
+            weight: self::weight(entry, operands, weight, step, &problem, FORMATS[format])?,
             out: operands.get(out, step, "out", &problem, None)?,
             ending: Ending::Plain { bias, softcap: 0.0 },
         })
     };
     each.into_iter().enumerate().map(part).collect()
+}
+
+/// The weight of a product: blocks of its format, or tiles of f32.
+fn weight(
+    entry: &Entry,
+    operands: &Operands<'_>,
+    arg: usize,
+    step: usize,
+    problem: &Problem,
+    format: Format,
+) -> Answer<Memory> {
+    if !entry.wide {
+        return operands.get(arg, step, "weight", problem, Some(format));
+    }
+    let weight = operands.get(arg, step, "weight", problem, Some(Format::F32))?;
+    widened(entry, problem, weight, arg)
+}
+
+/// The memory of a widened weight, if it is long enough.
+fn widened(entry: &Entry, problem: &Problem, memory: Memory, arg: usize) -> Answer<Memory> {
+    let need = wide_bytes(entry.tier, problem.n, problem.k)
+        .ok_or_else(|| Fault::invalid("the widened weight overflows 64 bits"))?;
+    if memory.len() < need {
+        return Err(Fault::invalid(format!(
+            "the widened weight takes {need} bytes, argument {arg} spans {}",
+            memory.len()
+        )));
+    }
+    Ok(memory)
+}
+
+fn widen(entry: &Entry, kernels: &'static Kernels, operands: &Operands<'_>) -> Answer<Box<dyn Task>> {
+    let problem = operands.problem();
+    let (index, format) = format_of(entry)?;
+    let out = operands.get(1, 0, "out", &problem, None)?;
+    Ok(Box::new(WidenTask {
+        kernels,
+        format: index,
+        n: count("N", problem.n)?,
+        k: count("K", problem.k)?,
+        source: operands.get(0, 0, "source", &problem, Some(format))?,
+        out: widened(entry, &problem, out, 1)?,
+    }))
 }
 
 fn row_op(entry: &Entry, kernels: &'static Kernels, operands: &Operands<'_>) -> Answer<Box<dyn Task>> {
@@ -251,6 +304,7 @@ impl Kind {
             Kind::Sample => &[Op::Sample],
             Kind::Advance => &[Op::Advance],
             Kind::Matmul => &[Op::Matmul],
+            Kind::Widen => &[Op::Relayout],
             Kind::MatmulAdd => &[Op::Matmul, Op::Add],
             Kind::GateUp { .. } => &[Op::Matmul, Op::Matmul, Op::Glu],
             Kind::Qkv { .. } => &[Op::Matmul, Op::Matmul, Op::Matmul],

@@ -1,8 +1,9 @@
 //! `matmul` with many activation rows: packed once, then panels of decoded
-//! weights times register tiles.
+//! weights, or of widened ones as they are, times register tiles.
 
 use std::ops::Range;
 
+use super::deq::tile_at;
 use super::matmul::{DOT_ROWS, Ending, Part, Product, bias_at};
 use super::operands::Memory;
 use super::{ARENA, Crew, Task};
@@ -116,7 +117,8 @@ impl GemmTask {
             while from < k {
                 let len = DEPTH.min(k - from);
                 let steps = len.div_ceil(STEP);
-                for half in [Some(first), second].into_iter().flatten() {
+                let blocks = [Some(first), second].into_iter().flatten().filter(|_| !part.wide);
+                for half in blocks {
                     // SAFETY: the rows and values from..from + len are in the weight.
                     unsafe { self.decode(part, half, columns.clone(), from..from + len, panel) };
                 }
@@ -125,15 +127,23 @@ impl GemmTask {
                     let next = if row + width < band_end { row + width } else { row };
                     for t in 0..all_tiles {
                         let sums_at = ((row - band) / width * all_tiles + t) * nr * width;
-                        // SAFETY: panel tile `t` holds `steps` runs; tile row
+                        // SAFETY: tile `t`, of the panel or of the widened weight whose rows
+                        // begin with a tile's, holds `steps` runs from here; tile row
                         // `row / width` of the packed activations starts at
                         // `row * padded` and holds `padded` columns, of which
                         // `from..from + steps * STEP` are read; the sums of a band
                         // take at most PANEL_ROWS * BAND values.
                         unsafe {
                             let packed = |row: usize| self.packed.f32().add(row * padded + from * width);
+                            let weights = if part.wide {
+                                let half = second.filter(|half| t >= half.tiles).unwrap_or(first);
+                                let index = columns.start / nr + t - half.tiles;
+                                tile_at(kernels, half.weight, k, index, from)
+                            } else {
+                                panel.add(t * nr * steps * STEP)
+                            };
                             tile(
-                                panel.add(t * nr * steps * STEP),
+                                weights,
                                 packed(row),
                                 steps,
                                 sums.add(sums_at),

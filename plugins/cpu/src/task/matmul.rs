@@ -29,6 +29,8 @@ pub(crate) enum Ending {
 pub(crate) struct Part {
     /// Index in [`FORMATS`].
     pub(crate) format: usize,
+    /// Whether the weights are widened: tiles of f32, and no blocks of the format.
+    pub(crate) wide: bool,
     pub(crate) n: usize,
     pub(crate) weight: Memory,
     pub(crate) out: Memory,

@@ -3,6 +3,7 @@
 
 mod operands;
 mod matmul;
+mod deq;
 mod gemm;
 mod rows;
 mod embed;
@@ -16,6 +17,7 @@ mod bind;
 pub(crate) use attention::scratch_bytes as attention_scratch_bytes;
 pub(crate) use bind::bind;
 pub(crate) use gemm::scratch_bytes as gemm_scratch_bytes;
+pub(crate) use matmul::DOT_ROWS;
 pub(crate) use rope::HEAD_DIM_MAX;
 
 use std::ops::Range;

@@ -3,6 +3,7 @@
 
 mod launch;
 mod products;
+mod deq;
 mod attention;
 mod small;
 
