@@ -12,7 +12,7 @@ use super::answer::milliseconds;
 use super::failure::{Failure, Outcome};
 use super::launches::Launches;
 use super::measured::{Bandwidth, Kind, Measured, Report, StepFacts};
-use super::model::{BackendFlags, load};
+use super::model::{BackendFlags, TuneFlags, load};
 use super::output;
 
 /// Up to this many positions, all sequences together, a depth is filled by prefill; noise above.
@@ -59,9 +59,8 @@ pub(crate) struct Flags {
     /// Most prompt tokens computed at once
     #[arg(long, value_name = "N", default_value_t = DEFAULT_CHUNK, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     chunk: u32,
-    /// Keep measured choices in this folder; `off` measures nothing. Wins over CAJETA_LLM_TUNE_DIR
-    #[arg(long, value_name = "DIR")]
-    tune_dir: Option<PathBuf>,
+    #[command(flatten)]
+    tune: TuneFlags,
     #[command(flatten)]
     backend: BackendFlags,
     /// Print everything as JSON
@@ -141,7 +140,7 @@ pub(crate) fn run(flags: Flags) -> Outcome {
     let mut options = EngineOptions::new(&flags.model, flags.backend.resolve()?);
     options.ctx = Some(ctx);
     options.chunk = flags.chunk;
-    options.tune_dir = flags.tune_dir.clone();
+    flags.tune.apply(&mut options);
     options.max_seqs = most;
     options.pipelined = flags.no_pipeline.then_some(false);
     let trained = ModelConfig::from_gguf(&GgufFile::open(&flags.model)?)?.n_ctx_train;

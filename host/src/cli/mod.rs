@@ -65,6 +65,7 @@ Environment:
   CAJETA_PLUGIN_ADD_PATH    look for them in these folders too
   CAJETA_CPU_THREADS        threads of the processor backend
   CAJETA_LLM_TUNE_DIR       where measured choices are kept; off measures none
+  CAJETA_LLM_SHAPE_OVERRIDE rows that serve their families whatever was measured: FAMILY=ROW, comma-separated
   CAJETA_LOG                records on standard error: warn (as usual), info, debug, trace
   CAJETA_RECORDS            append every record to this file, a line of JSON each
   NO_COLOR                  set to anything, no colours; nor with CLICOLOR=0

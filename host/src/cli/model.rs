@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use cajeta::engine::{DEFAULT_CHUNK, DEFAULT_CONTEXT, EngineOptions, LlmEngine};
 use cajeta::settings::select_options;
+use cajeta::tune::overrides;
 use cajeta_model_arch::gguf::GgufFile;
 use cajeta_model_arch::tokenizer::Tokenizer;
 use cajeta_plugin_host::SelectOptions;
@@ -31,14 +32,34 @@ pub(crate) struct PlacementFlags {
     /// Most prompt tokens computed at once
     #[arg(long, visible_alias = "ubatch-size", value_name = "N", default_value_t = DEFAULT_CHUNK, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) chunk: u32,
-    /// Keep measured choices in this folder; `off` measures nothing. Wins over CAJETA_LLM_TUNE_DIR
-    #[arg(long, value_name = "DIR")]
-    pub(crate) tune_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tune: TuneFlags,
     /// Load without a throwaway prefill and decode; the first request is slower for it
     #[arg(long, visible_alias = "no-warmup")]
     pub(crate) no_warm_up: bool,
     #[command(flatten)]
     pub(crate) backend: BackendFlags,
+}
+
+/// What was typed about choices between kernels.
+#[derive(Args, Debug)]
+pub(crate) struct TuneFlags {
+    /// Keep measured choices in this folder; `off` measures nothing. Wins over CAJETA_LLM_TUNE_DIR
+    #[arg(long, value_name = "DIR")]
+    pub(crate) tune_dir: Option<PathBuf>,
+    /// Have this row serve where its family is asked (`cajeta kernels` lists both); `parts` for ROW runs
+    /// a fusion's parts in its place. Instead of the family, a choice's name as `cajeta tune list` has it.
+    /// May be given several times; wins over CAJETA_LLM_SHAPE_OVERRIDE
+    #[arg(long, value_name = "FAMILY=ROW", value_parser = overrides::parse)]
+    pub(crate) prefer: Vec<(String, String)>,
+}
+
+impl TuneFlags {
+    /// Tells an engine.
+    pub(crate) fn apply(&self, options: &mut EngineOptions) {
+        options.tune_dir = self.tune_dir.clone();
+        options.overrides = self.prefer.clone();
+    }
 }
 
 /// What was typed about the backend.
@@ -72,7 +93,7 @@ impl ModelFlags {
         options.ctx = self.placement.ctx;
         options.chunk = self.placement.chunk;
         options.warm_up = !self.placement.no_warm_up;
-        options.tune_dir = self.placement.tune_dir.clone();
+        self.placement.tune.apply(&mut options);
         Ok(options)
     }
 }

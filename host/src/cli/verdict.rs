@@ -1,6 +1,6 @@
 //! Whether a model runs on the backend that would be selected: what it would take, or what is in the way.
 
-use cajeta::engine::{EngineError, MemoryNeed};
+use cajeta::engine::{Affordable, DeviceRegistry, EngineError, Extent};
 use cajeta::kv::{KvPool, KvPoolError};
 use cajeta_abi::Fact;
 use cajeta_catalog::kv::BLOCK_POSITIONS;
@@ -11,7 +11,7 @@ use cajeta_plugin_host::{Device, SelectOptions, printable};
 use serde::Serialize;
 
 use super::failure::{Failure, Outcome};
-use super::lowering::{Lowering, Needs, open, usual_context};
+use super::lowering::{Needs, open, usual_context};
 
 /// The answer.
 #[derive(Serialize, Default)]
@@ -71,35 +71,14 @@ fn judge(file: &GgufFile, config: &ModelConfig, place: &Where<'_>, verdict: &mut
     let device = open(place.select)?;
     verdict.backend = Some(device.backend().id().to_owned());
     verdict.device = Some(printable::line(device.facts().name.as_str(), 124));
-    let chunk = place.chunk.clamp(1, ctx);
-    let mut needs = Lowering::new(&device, &plan, ctx, chunk)?.needs()?;
-    let free = device.mem_info()?.free;
-    // Other layouts are worth having where there is room; the file's own blocks serve as well.
-    if needs.total() > free
-        && let Ok(lowering) = Lowering::in_file_blocks(&device, &plan, ctx, chunk)
-    {
-        needs = lowering.needs()?;
-    }
+    let extent = Extent { ctx, chunk: place.chunk.clamp(1, ctx), seqs: 1 };
+    let affordable = Affordable::of(&DeviceRegistry::new(device.clone()), &plan, &extent)?;
+    let needs = Needs::of(&affordable);
     verdict.needs = Some(needs);
     verdict.device_bytes = Some(needs.total());
-    verdict.free_bytes = Some(free);
-    if needs.total() > free {
-        return Err(out_of_memory(&needs, &device, free).into());
-    }
+    verdict.free_bytes = Some(affordable.need.free);
+    affordable.or_refused()?;
     bindings(&plan, &device, ctx)
-}
-
-fn out_of_memory(needs: &Needs, device: &Device, free: u64) -> EngineError {
-    let need = MemoryNeed {
-        weights: needs.weight_bytes,
-        kv: needs.kv_bytes,
-        work: needs.work_bytes,
-        ctx: needs.context,
-        seqs: 1,
-        device: device.facts().name.to_string(),
-        free,
-    };
-    EngineError::OutOfMemory { remedy: need.remedy(), need: Box::new(need) }
 }
 
 /// Whether kernels can be given every tensor and every plane of the cache.

@@ -1,11 +1,9 @@
 //! Loads a model: file, configuration, tokenizer, plan, device, weights, cache, work space.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cajeta_abi::Capability;
-use cajeta_catalog::kv::BLOCK_POSITIONS;
 use cajeta_model_arch::config::ModelConfig;
 use cajeta_model_arch::gguf::GgufFile;
 use cajeta_model_arch::plan::Plan;
@@ -13,8 +11,9 @@ use cajeta_model_arch::template::ChatTemplate;
 use cajeta_model_arch::tokenizer::Tokenizer;
 use cajeta_plugin_host::{Selected, activate};
 
+use super::affordable::{Affordable, Extent};
 use super::decode::Decode;
-use super::error::{EngineError, MemoryNeed};
+use super::error::EngineError;
 use super::options::{DEFAULT_CONTEXT, EngineOptions};
 use super::registry::DeviceRegistry;
 use super::residency::Residency;
@@ -24,7 +23,6 @@ use super::settle;
 use super::state::StepBuffer;
 use super::workspace::Workspace;
 use crate::kv::KvPool;
-use crate::lower::{self, Segment, Sizes, WeightKey};
 use crate::route::Registry;
 use crate::tune::Tuning;
 use crate::tune::store::tune_directory;
@@ -110,6 +108,7 @@ pub(super) fn load(
     let device = selected.open()?;
     let directory = tune_directory(options.tune_dir.as_deref());
     let tuning = Tuning::new(&device, directory.as_deref());
+    let fixed = tuning.fix(&options.overrides, device.backend().rows())?;
     phases.device = started.elapsed();
 
     let started = Instant::now();
@@ -118,10 +117,15 @@ pub(super) fn load(
     phases.weights = started.elapsed();
 
     let started = Instant::now();
-    // Without a place to remember answers every load would measure again.
-    if directory.is_some() {
-        let asked = questions(settle::rows_asked(&runner.registry, chunk), options.max_seqs.max(1), ctx);
-        settle::settle(&mut runner, &tuning, &asked)?;
+    // Without a place to remember answers every load would measure again. What is fixed needs none.
+    if directory.is_some() || fixed {
+        let _hold = directory.is_none().then(|| tuning.hold());
+        let extent = Extent { ctx, chunk, seqs: options.max_seqs.max(1) };
+        let asked = extent.questions(&runner.registry);
+        settle::settle(&mut runner, &tuning, &asked, options.poison)?;
+        for unused in tuning.unused_overrides() {
+            tracing::warn!(target: "cajeta::tune", "`{unused}` fixes nothing that this model asks here");
+        }
     }
     phases.prewarm = started.elapsed();
     Ok(Loaded { selected, runner, chunk, tuning })
@@ -137,9 +141,9 @@ fn make_resident(
     // Rotary factors may depend on how long the context is.
     let plan = Plan::build_for_context(&model.config, &model.file, ctx)?;
     let seqs = options.max_seqs.max(1);
-    let n_blocks = seqs.saturating_mul(ctx.div_ceil(BLOCK_POSITIONS));
-    let wishes = wishes(chunk, seqs, ctx);
-    let (wanted, need) = affordable(&registry, &plan, &wishes, Cache { seqs, ctx, n_blocks })?;
+    let extent = Extent { ctx, chunk, seqs };
+    let n_blocks = extent.n_blocks();
+    let Affordable { keys: wanted, need, .. } = Affordable::of(&registry, &plan, &extent)?.or_refused()?;
     let refused = |error: EngineError| error.refused(&need);
 
     let device = registry.device().clone();
@@ -167,107 +171,4 @@ fn make_resident(
         ctx,
         pipelined,
     }))
-}
-
-/// What generating and scoring will run. A step of few sequences may want other layouts than one of
-/// many, so the numbers between one and the most are wished for by powers of two.
-fn wishes(chunk: u32, seqs: u32, ctx: u32) -> Vec<(Segment, Sizes)> {
-    let prefill =
-        |rows, out_rows| Sizes { rows, out_rows, seqs: 1, context: ctx, state: chunk_layout(chunk, ctx) };
-    let decode = |seqs_now| Sizes {
-        rows: seqs_now,
-        out_rows: seqs_now,
-        seqs: seqs_now,
-        context: ctx,
-        state: decode_layout(seqs, ctx),
-    };
-    let mut wishes = vec![
-        (Segment::Body, prefill(chunk, 1)),
-        (Segment::TailToken, prefill(chunk, 1)),
-        (Segment::Tail, prefill(chunk, chunk)),
-    ];
-    let counts = std::iter::successors(Some(1u32), |count| count.checked_mul(2));
-    let counts = counts.take_while(|&count| count < seqs).chain([seqs]);
-    wishes.extend(counts.map(|count| (Segment::Step, decode(count))));
-    wishes
-}
-
-/// What is worth measuring: all of [`wishes`] but the logits of many rows, which scoring alone computes
-/// and whose operands are the largest there are. Steps come first, in case time runs out.
-fn questions(chunk: u32, seqs: u32, ctx: u32) -> Vec<(Segment, Sizes)> {
-    let mut asked = wishes(chunk, seqs, ctx);
-    asked.retain(|(segment, _)| *segment != Segment::Tail);
-    asked.sort_by_key(|(segment, _)| *segment != Segment::Step);
-    asked
-}
-
-/// The cache an engine will have.
-#[derive(Clone, Copy)]
-struct Cache {
-    seqs: u32,
-    ctx: u32,
-    n_blocks: u32,
-}
-
-/// The weights to make resident: every layout the segments wish for if that fits the device, else the
-/// file's own bytes alone; an error when not even those fit.
-fn affordable(
-    registry: &DeviceRegistry,
-    plan: &Plan,
-    wishes: &[(Segment, Sizes)],
-    cache: Cache,
-) -> Result<(BTreeSet<WeightKey>, MemoryNeed), EngineError> {
-    let device = registry.device();
-    let free = device.mem_info()?.free;
-    let kv = KvPool::bytes(&plan.kv, cache.n_blocks);
-    let need = |wish: &Wish| MemoryNeed {
-        weights: wish.weights,
-        kv,
-        work: wish.work,
-        ctx: cache.ctx,
-        seqs: cache.seqs,
-        device: device.facts().name.to_string(),
-        free,
-    };
-    let first = Wish::of(registry, plan, wishes, &|_| true)?;
-    let first_need = need(&first);
-    if first_need.total() <= free {
-        return Ok((first.keys, first_need));
-    }
-    // Where file blocks alone cannot serve, the first wish is what the refusal is about.
-    let last = Wish::of(registry, plan, wishes, &WeightKey::is_file).unwrap_or(first);
-    let need = need(&last);
-    if need.total() <= free {
-        return Ok((last.keys, need));
-    }
-    Err(EngineError::OutOfMemory { remedy: need.remedy(), need: Box::new(need) })
-}
-
-/// The weights some segments want, and what they and the work take on the device.
-struct Wish {
-    keys: BTreeSet<WeightKey>,
-    weights: u64,
-    work: u64,
-}
-
-impl Wish {
-    fn of(
-        registry: &DeviceRegistry,
-        plan: &Plan,
-        wishes: &[(Segment, Sizes)],
-        allowed: &dyn Fn(&WeightKey) -> bool,
-    ) -> Result<Wish, EngineError> {
-        let mut wish = Wish { keys: BTreeSet::new(), weights: 0, work: 0 };
-        for (segment, sizes) in wishes {
-            wish.keys.extend(lower::declare(registry, plan, *segment, sizes, allowed)?);
-            let program = lower::lower(registry, plan, *segment, sizes, &|key| wish.keys.contains(key))?;
-            wish.work = wish.work.max(program.arena + program.scratch + program.semaphores);
-        }
-        let in_place = registry.supports(Capability::IMPORT);
-        for key in wish.keys.iter().filter(|key| !(in_place && key.is_file())) {
-            wish.weights += lower::weight_bytes(registry, plan, key)
-                .map_err(|text| lower::LowerError::Backend { what: "the size of a weight".into(), text })?;
-        }
-        Ok(wish)
-    }
 }

@@ -34,6 +34,9 @@ pub struct EngineOptions {
     /// Where measured choices are kept; `off` measures nothing. If absent, where the process keeps them
     /// (see [`tune_directory`](crate::tune::store::tune_directory)).
     pub tune_dir: Option<PathBuf>,
+    /// Choices that are fixed, a family's row or a question's answer by name: see
+    /// [`overrides`](crate::tune::overrides). They win over those of the environment.
+    pub overrides: Vec<(String, String)>,
     /// Run a throwaway prefill and decode while loading, so that the first request is as fast as others.
     pub warm_up: bool,
 }
@@ -50,6 +53,7 @@ impl EngineOptions {
             select,
             poison: cfg!(debug_assertions),
             tune_dir: None,
+            overrides: Vec::new(),
             warm_up: true,
         }
     }

@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use super::clause::{Ask, Clause, clause_of};
+use super::clause::{Ask, Clause, Stop, clause_of};
 use super::query::RouteQuery;
 use super::table::RouteTable;
 use super::variant::{QueryOf, Route};
@@ -35,6 +35,19 @@ pub struct AuditedQuery {
     pub first: Option<String>,
     /// Whether others stand behind it.
     pub shadowed: bool,
+    /// The row that got furthest and what stopped it, where none serves.
+    pub stopped: Option<Stopped>,
+}
+
+/// What kept a row from serving.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Stopped {
+    /// The row.
+    pub row: String,
+    /// The clause.
+    pub clause: &'static str,
+    /// The row's own name for the constraint.
+    pub gate: String,
 }
 
 /// One row.
@@ -88,17 +101,27 @@ impl<R: Route> RouteTable<R> {
         for query in queries {
             let ask = Ask::Declared(query);
             let (mut serves, mut first) = (0, None);
+            let mut furthest: Option<(&R, Stop<'_>)> = None;
             for (route, row) in self.routes().iter().zip(&mut audit.rows) {
-                let clause = clause_of(route, &ask).map(|stop| stop.clause);
-                audit.clauses.push(clause);
-                if clause.is_none() {
+                let stop = clause_of(route, &ask);
+                audit.clauses.push(stop.map(|stop| stop.clause));
+                let Some(stop) = stop else {
                     row.fires += 1;
                     serves += 1;
                     first.get_or_insert_with(|| route.name().to_owned());
+                    continue;
+                };
+                if furthest.is_none_or(|(_, best)| stop.reach() > best.reach()) {
+                    furthest = Some((route, stop));
                 }
             }
-            let shadowed = serves > 1;
-            audit.queries.push(AuditedQuery { query: query.describe(), serves, first, shadowed });
+            let stopped = furthest.filter(|_| serves == 0).map(|(route, stop)| Stopped {
+                row: route.name().to_owned(),
+                clause: stop.clause.name(),
+                gate: stop.gate.to_owned(),
+            });
+            let (query, shadowed) = (query.describe(), serves > 1);
+            audit.queries.push(AuditedQuery { query, serves, first, shadowed, stopped });
         }
         audit
     }

@@ -18,7 +18,7 @@ pub mod rows;
 pub mod usable;
 pub mod survey;
 
-pub use audit::{Audit, AuditedQuery, AuditedRow};
+pub use audit::{Audit, AuditedQuery, AuditedRow, Stopped};
 pub use clause::{Clause, PATTERN};
 pub use preference::{Capabilities, Declared, Origin, Preference, Preferred};
 pub use query::{RouteCall, RouteQuery};

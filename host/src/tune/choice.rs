@@ -112,6 +112,11 @@ impl<'a> ShapeChoice<'a> {
     }
 }
 
+/// The name of the question which member of a row's family serves a problem.
+pub(super) fn question_name(row: &Row, problem: &Problem) -> String {
+    variant_key(row, problem).unwrap_or_else(|| key::shape(&key::family_label(row), problem))
+}
+
 /// The key of a mat-vec; `None` for rows that are none.
 fn variant_key(row: &Row, problem: &Problem) -> Option<String> {
     let decode = [Regime::DECODE_ROW, Regime::DECODE_COLS].contains(&row.regime);

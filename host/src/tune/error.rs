@@ -4,6 +4,7 @@ use cajeta_catalog::oracle::OracleError;
 use cajeta_plugin_host::DeviceError;
 use thiserror::Error;
 
+use super::overrides::OverrideError;
 use crate::filter::XpuLaunchError;
 
 /// A measurement or a choice that failed.
@@ -23,6 +24,9 @@ pub enum TuneError {
         /// The contradiction.
         reason: OracleError,
     },
+    /// Somebody fixed a choice that is none.
+    #[error(transparent)]
+    Override(#[from] OverrideError),
     /// There is no way to time it.
     #[error("{what} cannot be timed: {why}")]
     Untimed {

@@ -1,16 +1,16 @@
 //! Settles questions on one device: fixed by somebody, else remembered, else timed.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use cajeta_abi::Fact;
+use cajeta_abi::{Fact, Row};
 use cajeta_plugin_host::Device;
 
 use super::error::TuneError;
 use super::key;
+use super::overrides::{self, Overrides};
 use super::store::{Answer, Autotune, BuildId, BuildParts, DeviceKey};
 use super::timer::Verdict;
 use crate::record::{Answered, ArmTiming};
@@ -96,7 +96,7 @@ pub struct Spent {
 pub struct Tuning {
     store: Autotune,
     parts: BuildParts,
-    overrides: Mutex<BTreeMap<String, String>>,
+    overrides: Mutex<Overrides>,
     holds: AtomicUsize,
     stored_launches: AtomicU64,
     memory_launches: AtomicU64,
@@ -149,11 +149,26 @@ impl Tuning {
     /// Fixes the answer of a family, or of one name, for this process; `None` frees it. An arm that is
     /// not among those to choose from fixes nothing.
     pub fn set_override(&self, scope: &str, arm: Option<&str>) {
-        let mut overrides = self.overrides.lock().unwrap_or_else(PoisonError::into_inner);
-        match arm {
-            Some(arm) => overrides.insert(scope.to_owned(), arm.to_owned()),
-            None => overrides.remove(scope),
-        };
+        self.overrides.lock().unwrap_or_else(PoisonError::into_inner).set(scope, arm);
+    }
+
+    /// Fixes what the environment says, and then what the caller does, who wins; answers whether anything
+    /// is fixed. `rows` are the backend's.
+    ///
+    /// # Errors
+    /// When one of them could never answer: see [`overrides::check`].
+    pub fn fix(&self, told: &[(String, String)], rows: &[Row]) -> Result<bool, TuneError> {
+        let environment = overrides::of_process()?;
+        for (scope, arm) in environment.iter().chain(told) {
+            overrides::check(scope, arm, rows)?;
+            self.set_override(scope, Some(arm));
+        }
+        Ok(!environment.is_empty() || !told.is_empty())
+    }
+
+    /// Overrides that answered nothing that was asked, each as it was written.
+    pub fn unused_overrides(&self) -> Vec<String> {
+        self.overrides.lock().unwrap_or_else(PoisonError::into_inner).unused()
     }
 
     /// Holds the trial until the answer is dropped: for warm-ups and while anything is decoded.
@@ -184,7 +199,7 @@ impl Tuning {
         time: &mut dyn FnMut() -> Result<Timed, TuneError>,
     ) -> Result<Settled, TuneError> {
         let position = |name: &str| question.arms.iter().position(|arm| arm.name == name);
-        if let Some(arm) = self.overridden(question).and_then(|name| position(&name)) {
+        if let Some(arm) = self.overridden(question) {
             return Ok(Settled::known(arm, Answered::Overridden));
         }
         if question.arms.len() < 2 {
@@ -203,9 +218,10 @@ impl Tuning {
         self.measure(question, &build, time)
     }
 
-    fn overridden(&self, question: &Question<'_>) -> Option<String> {
-        let overrides = self.overrides.lock().unwrap_or_else(PoisonError::into_inner);
-        overrides.get(&question.name).or_else(|| overrides.get(question.scope)).cloned()
+    fn overridden(&self, question: &Question<'_>) -> Option<usize> {
+        let arms: Vec<&str> = question.arms.iter().map(|arm| arm.name.as_str()).collect();
+        let mut overrides = self.overrides.lock().unwrap_or_else(PoisonError::into_inner);
+        overrides.answer([&question.name, question.scope], &arms)
     }
 
     fn measure(

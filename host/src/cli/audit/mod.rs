@@ -3,7 +3,9 @@
 //! Rows are data, so a plugin is audited on a machine without its hardware; what its rows need of a
 //! device is reported and not asked.
 
-use std::collections::BTreeMap;
+mod gated;
+mod text;
+
 use std::path::PathBuf;
 
 use cajeta::engine::{DEFAULT_CHUNK, Model};
@@ -23,14 +25,15 @@ use super::failure::{Failure, Outcome};
 use super::lowering::usual_context;
 use super::model::BackendFlags;
 use super::output;
-use super::table::Table;
+use gated::Gated;
 
 const EXAMPLES: &str = "\
 Examples:
   cajeta audit                           every op in every format: which rows serve it, which is missing
   cajeta audit model.gguf                the same for the ops of a model
   cajeta audit --backend NAME --json     one plugin, with the clause of every row at every question
-Works without the plugin's hardware. In JSON the `clauses` of a question are one letter a row of the
+Works without the plugin's hardware. `no row` is served at no shape; `gate` is served, but not at these
+sizes; rows fire for none (`never`) or for all (`always`) of what was asked. In JSON the `clauses` of a question are one letter a row of the
 table, in its order: `.` serves, `f` format, `r` regime, `s` shape.";
 
 /// What was typed.
@@ -60,7 +63,7 @@ pub(crate) fn run(flags: Flags) -> Outcome {
         model: flags.model.map(|path| path.display().to_string()),
         backends: installed.iter().map(|plugin| Audited::of(plugin, model.as_ref())).collect(),
     };
-    if flags.json { output::json(&report) } else { output::text(&report.describe()) }
+    if flags.json { output::json(&report) } else { output::text(&text::describe(&report)) }
 }
 
 #[derive(Serialize)]
@@ -84,6 +87,8 @@ struct Audited {
     refused_rows: Vec<RefusedRowFacts>,
     /// Ops in a format and a regime that no row serves.
     missing: Vec<Missing>,
+    /// Questions that gates alone turn away, by op and gate.
+    gated: Vec<Gated>,
     tables: Vec<TableFacts>,
 }
 
@@ -141,6 +146,7 @@ impl Audited {
             rows: 0,
             refused_rows: Vec::new(),
             missing: Vec::new(),
+            gated: Vec::new(),
             tables: Vec::new(),
         };
         match &plugin.backend {
@@ -166,6 +172,8 @@ impl Audited {
                 questions.iter().filter(|question| question.op() == Some(op)).collect();
             if !asked.is_empty() {
                 let (table, missing) = audit(op, tables.table(op), &asked);
+                let audited = asked.iter().zip(&table.queries);
+                self.gated.extend(gated::of(audited.map(|(question, facts)| (*question, &facts.query))));
                 self.missing.extend(missing);
                 self.tables.push(table);
             }
@@ -233,84 +241,5 @@ fn letter(clause: Option<Clause>) -> char {
         Some(Clause::Format) => 'f',
         Some(Clause::Regime) => 'r',
         Some(_) => 's',
-    }
-}
-
-impl Report {
-    fn describe(&self) -> String {
-        let mut out = String::new();
-        for audited in &self.backends {
-            let Audited { backend, version, state, rows, missing, tables, .. } = audited;
-            out.push_str(&format!("{backend} {version}: {rows} rows; {state}\n"));
-            if let Some(why) = &audited.unread {
-                out.push_str(&format!("  its rows were not read: {why}\n\n"));
-                continue;
-            }
-            let mut table =
-                Table::new(&["  op", "rows", "questions", "served", "shadowed", "never", "always"]);
-            for facts in tables {
-                let count = |wanted: &dyn Fn(&AuditedQuery) -> bool| {
-                    facts.queries.iter().filter(|query| wanted(&query.query)).count().to_string()
-                };
-                table.row([
-                    format!("  {}", facts.op),
-                    facts.rows.len().to_string(),
-                    facts.queries.len().to_string(),
-                    count(&|query| query.serves > 0),
-                    count(&|query| query.shadowed),
-                    facts.never.len().to_string(),
-                    facts.always.len().to_string(),
-                ]);
-            }
-            out.push_str(&table.to_string());
-            for RefusedRowFacts { row, reason } in &audited.refused_rows {
-                out.push_str(&format!("  refused: {row}: {reason}\n"));
-            }
-            for (what, formats) in by_format(missing) {
-                out.push_str(&format!("  no row: {what}: {}\n", formats.join(", ")));
-            }
-            for facts in tables {
-                let op = facts.op;
-                facts.never.iter().for_each(|row| out.push_str(&format!("  never: {op} {row}\n")));
-                facts.always.iter().for_each(|row| out.push_str(&format!("  always: {op} {row}\n")));
-            }
-            out.push('\n');
-        }
-        out
-    }
-}
-
-/// What is missing, with the formats on one line.
-fn by_format(missing: &[Missing]) -> Vec<(String, Vec<String>)> {
-    let mut lines: BTreeMap<(usize, String), Vec<String>> = BTreeMap::new();
-    for Missing { op, attributes, format, regime } in missing {
-        let with = if attributes.is_empty() { String::new() } else { format!("+{attributes}") };
-        let order = Op::ALL.iter().position(|known| known.name() == *op).unwrap_or(usize::MAX);
-        let format = format.clone().unwrap_or_else(|| "at all".into());
-        lines.entry((order, format!("{op}{with} {regime}"))).or_default().push(format);
-    }
-    lines.into_iter().map(|((_, what), formats)| (what, formats)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn formats_of_one_hole_share_a_line() {
-        let missing = |format: Option<&str>, regime: &str| Missing {
-            op: "matmul",
-            attributes: "bias".into(),
-            format: format.map(str::to_owned),
-            regime: regime.into(),
-        };
-        let lines = by_format(&[
-            missing(Some("Q2_K"), "decode-row"),
-            missing(Some("Q3_K"), "decode-row"),
-            missing(None, "bind"),
-        ]);
-        let lines: Vec<String> =
-            lines.into_iter().map(|(what, formats)| format!("{what}: {}", formats.join(", "))).collect();
-        assert_eq!(lines, ["matmul+bias bind: at all", "matmul+bias decode-row: Q2_K, Q3_K"]);
     }
 }

@@ -1,0 +1,169 @@
+//! What stands behind the row of a launch: the question it answered with its timings, and what the
+//! filter makes of the members of its family.
+
+use std::collections::HashMap;
+
+use cajeta::filter::{Fill, Padding, Pruned, ShapeFilter};
+use cajeta::lower::{Explained, Placed};
+use cajeta::record::ArmTiming;
+use cajeta::route::Clause;
+use cajeta::route::rows::RowRoute;
+use cajeta::tune::store::Autotune;
+use cajeta::tune::{Answers, TileFamily};
+use cajeta_abi::Row;
+use cajeta_plugin_host::Device;
+use serde::Serialize;
+
+/// Where answers and facts come from.
+pub(super) struct Decisions<'a> {
+    pub(super) device: &'a Device,
+    pub(super) answers: &'a Answers,
+    pub(super) store: &'a Autotune,
+}
+
+/// A question that was settled before, or just now.
+#[derive(Serialize, PartialEq, Clone)]
+pub(super) struct Question {
+    /// Its name in the store.
+    pub(super) name: String,
+    /// Its answer.
+    pub(super) answer: String,
+    /// What each arm took.
+    pub(super) timings: Vec<Timing>,
+    /// Such as that it was a tie.
+    pub(super) note: Option<String>,
+}
+
+#[derive(Serialize, PartialEq, Clone)]
+pub(super) struct Timing {
+    pub(super) arm: String,
+    /// Nanoseconds of one launch.
+    pub(super) median_ns: f64,
+}
+
+/// What the filter records of a member that the device can run.
+#[derive(Serialize, PartialEq, Clone, Copy, Default)]
+pub(super) struct Notes {
+    /// R5: how much of the device its grid fills.
+    pub(super) fill: Option<FillNote>,
+    /// R6: what it computes beyond the problem.
+    pub(super) padding: Option<PaddingNote>,
+}
+
+#[derive(Serialize, PartialEq, Clone, Copy)]
+pub(super) struct FillNote {
+    /// Blocks of its grid.
+    blocks: u64,
+    /// Blocks that fill the device.
+    to_fill: u64,
+    /// The split that would fill it; absent where none does.
+    split: Option<u32>,
+}
+
+#[derive(Serialize, PartialEq, Clone, Copy)]
+pub(super) struct PaddingNote {
+    m: u64,
+    n: u64,
+    wasted_percent: f64,
+}
+
+/// A member that the device cannot run.
+#[derive(Serialize, PartialEq, Clone)]
+pub(super) struct PrunedFacts {
+    pub(super) row: String,
+    /// `R1` to `R4`.
+    pub(super) rule: String,
+    /// What was counted.
+    pub(super) what: &'static str,
+    pub(super) need: u64,
+    pub(super) limit: u64,
+}
+
+/// What stands behind one launch.
+#[derive(Default)]
+pub(super) struct Decision {
+    /// What was asked about its row.
+    pub(super) questions: Vec<Question>,
+    /// By row, what the filter recorded of the members that run.
+    pub(super) notes: HashMap<usize, Notes>,
+    /// Members that do not run.
+    pub(super) pruned: Vec<PrunedFacts>,
+    /// Why the launch cannot run at all.
+    pub(super) error: Option<String>,
+}
+
+impl Decisions<'_> {
+    /// What stands behind a launch and its choice.
+    pub(super) fn of(&self, placed: &Placed, choice: &Explained) -> Decision {
+        let rows = self.device.backend().rows();
+        // Members that anything but the filter stops are arms with a refusal.
+        let admits = |row: &Row| {
+            choice.arms.iter().any(|arm| {
+                let stopped = arm.refusal.as_ref().is_some_and(|refusal| refusal.clause != Clause::Ready);
+                !stopped && rows.get(arm.row).is_some_and(|known| known.name == row.name)
+            })
+        };
+        let family = TileFamily::of_row(rows, placed.row, &admits);
+        let (candidates, refused) = family.candidates(self.device, &placed.problem, &placed.scalars);
+        let mut decision = Decision { questions: self.questions(placed), ..Decision::default() };
+        let filter = ShapeFilter::new(self.device.facts(), placed.problem);
+        let pruned = match filter.apply(&family.label, candidates) {
+            Ok(filtered) => {
+                decision.notes = filtered
+                    .survivors
+                    .iter()
+                    .map(|survivor| (survivor.candidate.row, Notes::of(survivor.fill, survivor.padding)))
+                    .collect();
+                filtered.pruned
+            }
+            Err(mut error) => {
+                error.refused = refused;
+                decision.error = Some(error.to_string());
+                error.pruned
+            }
+        };
+        if decision.error.is_none()
+            && let Some(stop) = pruned.iter().find(|pruned| pruned.row == placed.row)
+        {
+            decision.error = Some(stop.to_string());
+        }
+        decision.pruned = pruned.iter().map(PrunedFacts::of).collect();
+        decision
+    }
+
+    fn questions(&self, placed: &Placed) -> Vec<Question> {
+        let backend = self.device.backend();
+        let row = backend.rows().get(placed.row);
+        let Some((_, route)) = row.and_then(|row| RowRoute::new(placed.row, row, backend.layouts())) else {
+            return Vec::new();
+        };
+        let names = self.answers.questions(&route, &placed.problem);
+        names.into_iter().filter_map(|name| self.question(name)).collect()
+    }
+
+    fn question(&self, name: &str) -> Option<Question> {
+        let answer = self.store.recall(name)?;
+        let timing = |timing: &ArmTiming| Timing { arm: timing.arm.clone(), median_ns: timing.median_ns };
+        Some(Question {
+            name: name.to_owned(),
+            answer: answer.value,
+            timings: answer.timings.iter().map(timing).collect(),
+            note: answer.note,
+        })
+    }
+}
+
+impl Notes {
+    fn of(fill: Option<Fill>, padding: Option<Padding>) -> Notes {
+        let fill = fill.map(|Fill { blocks, to_fill, split }| FillNote { blocks, to_fill, split });
+        let padding = padding.map(|Padding { m, n, wasted_percent }| PaddingNote { m, n, wasted_percent });
+        Notes { fill, padding }
+    }
+}
+
+impl PrunedFacts {
+    fn of(pruned: &Pruned) -> PrunedFacts {
+        let Pruned { name, rule, what, need, limit, .. } = pruned;
+        PrunedFacts { row: name.clone(), rule: format!("{rule:?}"), what, need: *need, limit: *limit }
+    }
+}

@@ -1,0 +1,232 @@
+//! The same for people: a table a segment, and under it what stands behind its choices, a line each.
+
+use cajeta::lower::any_layer;
+
+use super::decisions::Question;
+use super::report::{Alternative, Launch, Report, SegmentFacts};
+use crate::cli::table::Table;
+
+/// The report in words; with `all`, also every row that stands behind.
+pub(super) fn describe(report: &Report, all: bool) -> String {
+    let mut out = format!("{} on {}: {}\n", report.model, report.backend, report.device);
+    for segment in &report.segments {
+        out.push_str(&heading(segment));
+        out.push_str(&table(&segment.launches).to_string());
+        out.push_str(&notes(&segment.launches, all).concat());
+    }
+    for unused in &report.unused_overrides {
+        out.push_str(&format!("\n`{unused}` fixes nothing that is asked here\n"));
+    }
+    out
+}
+
+fn heading(segment: &SegmentFacts) -> String {
+    let SegmentFacts { segment: name, rows, sequences, context, launches, .. } = segment;
+    let count: u64 = launches.iter().map(|launch| launch.launches).sum();
+    let (many, what) = if *sequences > 1 { (*sequences, "sequence") } else { (*rows, "row") };
+    let plural = if many == 1 { "" } else { "s" };
+    format!("\n{name}: {many} {what}{plural}, context {context}, {count} launches\n")
+}
+
+/// What stands behind the choices of some launches, each line once.
+fn notes(launches: &[Launch], all: bool) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut say = |line: String| {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    };
+    for launch in launches {
+        if let Some(error) = &launch.error {
+            say(format!("  cannot run {}: {error}\n", any_layer(&launch.what)));
+        }
+        launch.questions.iter().for_each(|question| say(measured(launch, question)));
+        for pruned in &launch.pruned {
+            let super::decisions::PrunedFacts { row, rule, what, need, limit } = pruned;
+            say(format!("  pruned {row}: {rule}: {need} {what}, at most {limit}\n"));
+        }
+        let ahead = launch.alternatives.iter().filter(|arm| arm.ahead && !is_pruned(launch, arm));
+        ahead.for_each(|arm| say(refused(launch, arm)));
+    }
+    if all {
+        launches.iter().filter_map(behind).for_each(say);
+    }
+    lines
+}
+
+/// `  stored mvVariant-q4k-256x256-c1: a 1.20 us, b 1.50 us (a tie: ahead by 0.4 %)`.
+fn measured(launch: &Launch, question: &Question) -> String {
+    let Question { name, answer, timings, note } = question;
+    let timings: Vec<String> =
+        timings.iter().map(|timing| format!("{} {:.2} us", timing.arm, timing.median_ns / 1e3)).collect();
+    let timings = if timings.is_empty() { answer.clone() } else { timings.join(", ") };
+    let note = note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
+    format!("  {} {name}: {timings}{note}\n", launch.chosen)
+}
+
+/// An arm tried before the row that serves: the gates that refuse it and what they saw, or the choice
+/// that passed it over.
+fn refused(launch: &Launch, arm: &Alternative) -> String {
+    let (Some(clause), Some(gate)) = (arm.clause, &arm.gate) else {
+        let Launch { row, chosen, .. } = launch;
+        let why = match *chosen {
+            "overridden" => format!("an override has {row} serve"),
+            chosen => format!("{row} is faster, {chosen}"),
+        };
+        return format!("  passed over {}: {why}\n", arm.row);
+    };
+    // The gate that refused is named already; of it the value is news, where it has one.
+    let refusing = arm.gates.iter().filter(|seen| !seen.holds && seen.value != *gate);
+    let refusing = refusing.map(|seen| match seen.gate == *gate {
+        true => seen.value.clone(),
+        false => format!("{}: {}", seen.gate, seen.value),
+    });
+    let refusing: Vec<String> = refusing.collect();
+    let limits = if refusing.is_empty() { String::new() } else { format!(" ({})", refusing.join(", ")) };
+    format!("  refused {}: {clause}: {gate}{limits}\n", arm.row)
+}
+
+fn is_pruned(launch: &Launch, arm: &Alternative) -> bool {
+    launch.pruned.iter().any(|pruned| pruned.row == arm.row)
+}
+
+/// The admitted rows behind the one that serves, in their order.
+fn behind(launch: &Launch) -> Option<String> {
+    let behind = launch.alternatives.iter();
+    let behind = behind.filter(|arm| !arm.ahead && arm.clause.is_none() && !is_pruned(launch, arm));
+    let behind: Vec<&str> = behind.map(|arm| arm.row.as_str()).collect();
+    (!behind.is_empty())
+        .then(|| format!("  behind {} at {}: {}\n", launch.row, any_layer(&launch.what), behind.join(", ")))
+}
+
+/// Launches that differ by their layer only, once with their number.
+fn grouped(launches: &[Launch]) -> Vec<(Launch, u64)> {
+    let mut groups: Vec<(Launch, u64)> = Vec::new();
+    for launch in launches {
+        let launch = Launch {
+            what: any_layer(&launch.what),
+            alternatives: Vec::new(),
+            questions: Vec::new(),
+            ..launch.clone()
+        };
+        let times = launch.launches;
+        match groups.iter_mut().find(|(known, _)| *known == launch) {
+            Some((_, count)) => *count += times,
+            None => groups.push((launch, times)),
+        }
+    }
+    groups
+}
+
+fn table(launches: &[Launch]) -> Table {
+    let mut table = Table::new(&[
+        "times", "computes", "row", "chosen", "weights", "layouts", "m", "n", "k", "batch", "split",
+    ]);
+    for (launch, count) in grouped(launches) {
+        let Launch { what, row, chosen, split, problem, weights, layouts, .. } = launch;
+        let [m, n, k, batch] = [problem.m, problem.n, problem.k, problem.batch].map(|size| size.to_string());
+        table.row([
+            count.to_string(),
+            what,
+            row,
+            chosen.to_owned(),
+            weights.join(", "),
+            layouts.join(" "),
+            m,
+            n,
+            k,
+            batch,
+            split.to_string(),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::decisions::{PrunedFacts, Timing};
+    use super::super::report::{Gate, ProblemFacts};
+    use super::*;
+
+    fn arm(row: &str, ahead: bool, gate: Option<&str>) -> Alternative {
+        let gates = gate.map(|gate| Gate { gate: gate.into(), value: "M=1".into(), holds: false });
+        Alternative {
+            row: row.into(),
+            ahead,
+            clause: gate.map(|_| "shape"),
+            gate: gate.map(str::to_owned),
+            gates: gates.into_iter().collect(),
+            notes: Default::default(),
+        }
+    }
+
+    fn launch(layer: u32, n: u64) -> Launch {
+        Launch {
+            what: format!("matmul blk.{layer}.q"),
+            row: "r".into(),
+            chosen: "declared",
+            launches: 1,
+            split: 1,
+            problem: ProblemFacts { m: 1, n, k: 2, batch: 0, aux: 0 },
+            weights: vec!["Q4_K gguf".into()],
+            layouts: Vec::new(),
+            questions: Vec::new(),
+            notes: Default::default(),
+            pruned: Vec::new(),
+            error: None,
+            alternatives: vec![arm("faster", true, Some("M >= 64"))],
+        }
+    }
+
+    #[test]
+    fn launches_that_differ_by_layer_only_are_counted() {
+        let launches = [launch(0, 4), launch(1, 4), launch(2, 8)];
+        let table = table(&launches).to_string();
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines.len(), 3, "{table}");
+        assert!(lines[1].starts_with("2 ") && lines[2].starts_with("1 "), "{table}");
+        assert_eq!(notes(&launches, true), ["  refused faster: shape: M >= 64 (M=1)\n"]);
+    }
+
+    #[test]
+    fn what_was_measured_pruned_and_passed_over_is_a_line_each() {
+        let timing = |arm: &str, median_ns| Timing { arm: arm.into(), median_ns };
+        let pruned = PrunedFacts {
+            row: "wide".into(),
+            rule: "R3".into(),
+            what: "shared bytes of a block",
+            need: 98304,
+            limit: 65536,
+        };
+        let stored = Launch {
+            chosen: "stored",
+            questions: vec![Question {
+                name: "mvVariant-q4k-4x2-c1".into(),
+                answer: "r".into(),
+                timings: vec![timing("first", 1500.0), timing("r", 1200.0)],
+                note: None,
+            }],
+            pruned: vec![pruned],
+            alternatives: vec![
+                arm("wide", true, None),
+                arm("first", true, None),
+                arm("b", false, None),
+                arm("a", false, None),
+                arm("c", false, Some("K % 32")),
+            ],
+            ..launch(0, 4)
+        };
+        let lines = notes(std::slice::from_ref(&stored), true);
+        assert_eq!(
+            lines,
+            [
+                "  stored mvVariant-q4k-4x2-c1: first 1.50 us, r 1.20 us\n",
+                "  pruned wide: R3: 98304 shared bytes of a block, at most 65536\n",
+                "  passed over first: r is faster, stored\n",
+                "  behind r at matmul blk.*.q: b, a\n",
+            ]
+        );
+        let told = Launch { chosen: "overridden", questions: Vec::new(), ..stored };
+        assert!(notes(&[told], false).contains(&"  passed over first: an override has r serve\n".to_owned()));
+    }
+}
