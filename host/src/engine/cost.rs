@@ -56,8 +56,7 @@ impl Runner {
             match place {
                 Place::Weight(key) if embeds => cost.weights += self.table_rows(key, sizes.rows),
                 Place::Weight(key) => cost.weights += self.residency.span(key).map_or(0, |span| span.len()),
-                Place::Arena(range) => cost.activations += range.end - range.start,
-                Place::Hidden(bytes) => cost.activations += bytes,
+                Place::Arena(range) | Place::Hidden(range) => cost.activations += range.end - range.start,
                 Place::Plane(layer, _) => {
                     let read = if attends { self.positions_read(*layer, lengths) } else { 0 };
                     let appended = if appends { u64::from(sizes.rows) } else { 0 };

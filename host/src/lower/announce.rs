@@ -67,6 +67,8 @@ fn route(launch: &Explained, row: &str) -> BatchRoute {
         regime: regime_name(launch.regime),
         format: (launch.format != FormatId::NONE).then(|| format_name(launch.format)),
         problem: [launch.problem.m, launch.problem.n, launch.problem.k],
+        chosen: launch.origin.name().to_owned(),
+        launches: launch.launches,
     }
 }
 

@@ -6,6 +6,7 @@ use cajeta_catalog::op::Op;
 use cajeta_model_arch::plan::Plan;
 
 use super::cover::{Cover, Edges, Resident};
+use super::each::Each;
 use super::sequence::Sequence;
 use super::{Segment, Sizes, WeightKey, regime};
 use crate::route::Registry;
@@ -26,7 +27,8 @@ impl fmt::Display for Unbatched {
     }
 }
 
-/// The first projection of a segment that no row serves at these sizes; nothing when all are served.
+/// The first projection of a segment that no row serves at these sizes, or that was measured to be faster
+/// sequence by sequence; nothing when each is computed at once.
 pub fn batch_refusal(
     registry: &dyn Registry,
     plan: &Plan,
@@ -39,11 +41,13 @@ pub fn batch_refusal(
     let edges = Edges::Packable;
     let cover = Cover { registry, tables: &tables, plan, sequence: &sequence, regime, resident, edges };
     let (questions, ready, device) = (cover.questions(), Resident(resident), OnDevice(registry));
+    let each = Each::of(&cover);
     let projections = sequence.ops.iter().enumerate().filter(|(_, op)| op.op == Op::Matmul);
     projections.into_iter().find_map(|(at, op)| {
         let call = RowCall { query: questions.at(at), ready: &ready };
         let table = tables.table(Op::Matmul);
-        let refusal = rows::batch_refusal(table, &call, &device, registry.preference())?;
+        let alone = || each.as_ref()?.choice(&cover, at).map(|_| BatchRefusal::ColsPay);
+        let refusal = rows::batch_refusal(table, &call, &device, registry.preference()).or_else(alone)?;
         Some(Unbatched { what: sequence.describe(op), refusal })
     })
 }

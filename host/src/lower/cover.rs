@@ -6,6 +6,7 @@ use cajeta_abi::{FormatId, LayoutId, Regime};
 use cajeta_catalog::contract::{self, Role};
 use cajeta_model_arch::plan::{Plan, TensorId};
 
+use super::each::Each;
 use super::pattern::{Bound, bind};
 use super::question::{Packs, Questions};
 use super::residents::WeightKey;
@@ -26,6 +27,8 @@ pub(super) struct Choice {
     pub args: Vec<Bound>,
     /// How the choice came about.
     pub origin: Origin,
+    /// Launches it takes: one, or one for each sequence of a step.
+    pub launches: u64,
 }
 
 /// How strictly a row's activation inputs are held to the values' layouts.
@@ -63,16 +66,22 @@ impl Cover<'_> {
     pub(super) fn choose(&self) -> Result<Vec<Choice>, NoRoute> {
         let questions = self.questions();
         let (device, ready) = (OnDevice(self.registry), Resident(self.resident));
+        let each = Each::of(self);
         let mut choices = Vec::new();
         let mut start = 0;
         while let Some(op) = self.sequence.ops.get(start) {
+            if let Some(choice) = each.as_ref().and_then(|each| each.choice(self, start)) {
+                start += choice.len;
+                choices.push(choice);
+                continue;
+            }
             let call = RowCall { query: questions.at(start), ready: &ready };
             let table = self.tables.table(op.op);
             let picked = table.pick(&call, &device, self.registry.preference()).and_then(|picked| {
                 let (row, len) = (picked.route.dispatch(&call), picked.route.covers());
                 let ops = self.sequence.ops.get(start..start + len)?;
                 let args = bind(picked.route.row(), ops)?;
-                Some(Choice { row, start, len, args, origin: picked.origin })
+                Some(Choice { row, start, len, args, origin: picked.origin, launches: 1 })
             });
             let choice = picked.ok_or_else(|| self.no_route(start, &call))?;
             start += choice.len;

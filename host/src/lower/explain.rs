@@ -5,10 +5,11 @@ use cajeta_catalog::op::Op;
 use cajeta_model_arch::plan::Plan;
 
 use super::cover::{Choice, Cover, Edges, Resident};
+use super::each::Each;
 use super::sequence::{SeqOp, Sequence};
 use super::{LowerError, NoRoute, Segment, Sizes, WeightKey, packs, regime};
-use crate::route::rows::{OnDevice, RouteTables, RowCall};
-use crate::route::{Clause, GateValue, Origin, Registry, RouteQuery, RouteRefusal};
+use crate::route::rows::{BatchRefusal, OnDevice, RouteTables, RowCall};
+use crate::route::{Clause, GateValue, Origin, Registry, Route, RouteQuery, RouteRefusal};
 
 /// One launch of a segment.
 #[derive(Clone, PartialEq, Debug)]
@@ -23,6 +24,8 @@ pub struct Explained {
     pub format: FormatId,
     /// Problem of the op it begins with.
     pub problem: Problem,
+    /// Launches it takes: one, or one for each sequence of a step.
+    pub launches: u64,
     /// Index in the registry of the row that serves.
     pub row: usize,
     /// How the choice came about.
@@ -76,32 +79,61 @@ pub(super) fn explain_some(
     let exact = cover(&packed, Edges::Exact);
     let (free_questions, exact_questions) = (free.questions(), exact.questions());
     let places = places(&plain, &packed);
-    let ready = Resident(resident);
-    let mut launches = Vec::new();
-    for Choice { row, start, len, origin, .. } in exact.choose()? {
+    let (ready, each) = (Resident(resident), Each::of(&exact));
+    let mut explained = Vec::new();
+    for Choice { row, start, len, origin, launches, .. } in exact.choose()? {
         // Once an input is packed, rows that read it plain look refused. They are asked as before.
         let query = match places.get(start) {
             Some(Some(place)) => free_questions.at(*place),
             _ => exact_questions.at(start),
         };
         let (first, last): (&SeqOp, &SeqOp) = (&packed.ops[start], &packed.ops[start + len - 1]);
-        let call = RowCall { query, ready: &ready };
+        let together = RowCall { query, ready: &ready };
+        let alone = each.as_ref().filter(|_| launches > 1).map(|each| each.question(start));
+        let call = RowCall { query: alone.unwrap_or(query), ready: &ready };
         let mut launch = Explained {
             what: packed.describe(last),
             op: first.op,
             regime: call.query.regime(),
             format: call.query.format(),
-            problem: first.problem,
+            problem: Problem { m: if launches > 1 { 1 } else { first.problem.m }, ..first.problem },
+            launches,
             row,
             origin,
             arms: Vec::new(),
         };
         if wanted(&launch) {
             launch.arms = arms(registry, &tables, first.op, row, &call);
+            if launches > 1 {
+                launch.arms.splice(0..0, slower(registry, &tables, first.op, &together));
+            }
         }
-        launches.push(launch);
+        explained.push(launch);
     }
-    Ok(launches)
+    Ok(explained)
+}
+
+/// The row that would serve all sequences in one launch, which was measured to be slower.
+fn slower<'r>(
+    registry: &'r dyn Registry,
+    tables: &RouteTables<'r>,
+    op: Op,
+    call: &RowCall<'r>,
+) -> Option<Arm> {
+    let (device, table) = (OnDevice(registry), tables.table(op));
+    let route = table.pick(call, &device, registry.preference())?.route;
+    let refusal = RouteRefusal {
+        table: table.name().to_owned(),
+        asked: call.query.describe(),
+        regime: call.query.regime(),
+        format: call.query.format(),
+        row: route.name().to_owned(),
+        clause: Clause::Ready,
+        gate: BatchRefusal::ColsPay.to_string(),
+        need: None,
+    };
+    let gates = table.gate_values(route, call, &device);
+    Some(Arm { row: route.index(), ahead: true, refusal: Some(refusal), gates })
 }
 
 /// The rows beside the one that serves.

@@ -9,6 +9,7 @@ mod pattern;
 mod residents;
 mod question;
 mod cover;
+mod each;
 mod packs;
 mod arena;
 mod program;
@@ -25,13 +26,14 @@ use thiserror::Error;
 
 use crate::route::rows::RouteTables;
 use crate::route::{NoRoute, Registry};
-pub use batch::{Unbatched, batch_refusal};
 pub(crate) use announce::announce;
+pub use batch::{Unbatched, batch_refusal};
 use cover::{Choice, Cover, Edges};
 pub use explain::{Arm, Explained, any_layer, explain};
 pub use program::{Place, Placed, Program};
 pub use residents::{
-    WeightKey, bytes as weight_bytes, relayout_problem, relayout_row, shapes as weight_shapes,
+    WeightKey, bytes as weight_bytes, is_widened, relayout_problem, relayout_row, shapes as weight_shapes,
+    widens,
 };
 pub use sequence::{Segment, SeqValue, Sequence, Sizes};
 pub use survey::questions;
@@ -81,6 +83,19 @@ pub fn declare(
         |key: &WeightKey| allowed(key) && (key.is_file() || relayout_row(registry, plan, key).is_some());
     let (_, choices) = cover(registry, plan, segment, sizes, &makeable)?;
     Ok(residents::wanted(registry, &choices))
+}
+
+/// The widened copies among what [`declare`] answers: those that one row reads together, in the order of
+/// the plan.
+pub fn declare_widened(
+    registry: &dyn Registry,
+    plan: &Plan,
+    segment: Segment,
+    sizes: &Sizes,
+) -> Result<Vec<Vec<WeightKey>>, LowerError> {
+    let makeable = |key: &WeightKey| key.is_file() || relayout_row(registry, plan, key).is_some();
+    let (_, choices) = cover(registry, plan, segment, sizes, &makeable)?;
+    Ok(residents::widened_groups(registry, plan, &choices))
 }
 
 /// Lowers a segment over the weights that are resident. What comes of it is not said: see [`announce()`].

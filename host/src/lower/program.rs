@@ -21,8 +21,8 @@ use crate::route::Registry;
 pub enum Place {
     /// In the arena.
     Arena(Range<u64>),
-    /// In the buffer of the last hidden state, from its start.
-    Hidden(u64),
+    /// In the buffer of the last hidden state.
+    Hidden(Range<u64>),
     /// A resident weight.
     Weight(WeightKey),
     /// In the step state.
@@ -58,6 +58,24 @@ pub struct Placed {
     pub writes: Vec<SeqValue>,
 }
 
+impl Placed {
+    /// The launch over the row of sequence `at` of `of`, whose values have a row for each: an equal part
+    /// of every value, and of what belongs to no sequence all.
+    fn row_of(&self, at: u64, of: u64) -> Placed {
+        let row = |range: &Range<u64>| {
+            let bytes = (range.end - range.start) / of;
+            let start = range.start + at * bytes;
+            start..start + bytes
+        };
+        let args = self.args.iter().map(|place| match place {
+            Place::Arena(range) => Place::Arena(row(range)),
+            Place::Hidden(range) => Place::Hidden(row(range)),
+            other => other.clone(),
+        });
+        Placed { args: args.collect(), ..self.clone() }
+    }
+}
+
 /// A lowered segment.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -88,6 +106,9 @@ pub(super) fn assemble(
         let row = &rows[choice.row];
         let ops = &sequence.ops[choice.start..choice.start + choice.len];
         let mut problem = ops.get(row.problem_step as usize).unwrap_or(&ops[0]).problem;
+        if choice.launches > 1 {
+            problem.m = 1;
+        }
         // Sequences are those of whichever op of a fusion has them: a projection has none of its own.
         problem.batch = ops.iter().map(|op| op.problem.batch).max().unwrap_or(0);
         // What a second projection writes, where nothing else of the fusion says it.
@@ -99,7 +120,7 @@ pub(super) fn assemble(
         let geometry = registry.geometry(choice.row, &problem, &scalars).map_err(|text| {
             LowerError::Backend { what: format!("the geometry of {} for {what}", row.name), text }
         })?;
-        let args = choice.args.iter().zip(row.args.iter()).map(|(bound, spec)| {
+        let place = |(bound, spec): (&Bound, &cajeta_abi::ArgSpec)| {
             if let Some(key) = weight_key(bound, spec.layout) {
                 return Place::Weight(key);
             }
@@ -110,19 +131,23 @@ pub(super) fn assemble(
                 Bound::One(SeqOperand::Plane(layer, half)) => Place::Plane(*layer, *half),
                 Bound::One(SeqOperand::Absent | SeqOperand::Tensor(_)) | Bound::Packed(_) => Place::Absent,
             }
-        });
-        launches.push(Placed {
+        };
+        let whole = Placed {
             row: choice.row,
-            split: geometry.split_min.max(1),
+            split: match ops.iter().any(|op| op.op == Op::Attention) {
+                true => registry.attention_parts(&geometry),
+                false => geometry.split_min.max(1),
+            },
             problem,
-            args: args.collect(),
+            args: choice.args.iter().zip(row.args.iter()).map(place).collect(),
             scalars,
             scratch: geometry.scratch_bytes,
             semaphores: geometry.semaphore_bytes,
             what,
             reads,
             writes,
-        });
+        };
+        launches.extend((0..choice.launches).map(|sequence| whole.row_of(sequence, choice.launches)));
     }
     let logits = SeqValue(plan.logits.0 as usize);
     Ok(Program {
@@ -205,7 +230,7 @@ impl ValuePlaces {
         for (index, value) in ids.into_iter().enumerate() {
             place_of.insert(value, Place::Arena(offsets[index]..offsets[index] + sizes[index]));
         }
-        place_of.insert(hidden, Place::Hidden(value_bytes(registry, sequence, hidden)?));
+        place_of.insert(hidden, Place::Hidden(0..value_bytes(registry, sequence, hidden)?));
         Ok(ValuePlaces { place_of, total })
     }
 

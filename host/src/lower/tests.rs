@@ -16,6 +16,8 @@ use cajeta_model_arch::plan::{
 
 use super::*;
 
+mod each;
+
 const OWN: LayoutId = LayoutId::OWN;
 const PAIR: LayoutId = LayoutId(LayoutId::OWN.0 + 1);
 

@@ -71,6 +71,8 @@ records! {
     Calibration = "calibration", INFO;
     /// A load is done.
     LoadPhase = "load-phase", INFO;
+    /// Widened copies of weights were wanted.
+    WidenBudget = "widen-budget", INFO;
     /// How sequences are decoded.
     DecodeMode = "decode-mode", INFO;
     /// Batched decode is refused.
@@ -98,6 +100,10 @@ pub struct BatchRoute {
     pub format: Option<String>,
     /// Rows, outputs, inputs.
     pub problem: [u64; 3],
+    /// How that came about: `declared`, `measured`, `stored` or `overridden`.
+    pub chosen: String,
+    /// Launches it takes: one, or one for each sequence of a step.
+    pub launches: u64,
 }
 
 /// Why a row, or every row, did not serve.
@@ -252,6 +258,25 @@ pub struct LoadPhase {
     pub stored_probe_launches: u64,
     /// Launches of probes whose answers are kept in memory only.
     pub memory_probe_launches: u64,
+}
+
+/// Which widened copies of weights were made.
+#[derive(Clone, Default, PartialEq, Debug, Serialize)]
+pub struct WidenBudget {
+    /// Bytes they might take.
+    pub budget_bytes: u64,
+    /// `auto` or `given`.
+    pub policy: String,
+    /// Copies that are made.
+    pub copies: u64,
+    /// What they take.
+    pub copied_bytes: u64,
+    /// Copies that are not made.
+    pub declined: u64,
+    /// What they would take.
+    pub declined_bytes: u64,
+    /// The tensors of the first of those.
+    pub first_declined: Option<String>,
 }
 
 /// How sequences are decoded.

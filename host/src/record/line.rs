@@ -39,7 +39,11 @@ impl fmt::Display for BatchRoute {
         let [m, n, k] = self.problem;
         write!(f, "{} runs on {} ({}", self.site, self.row, self.regime)?;
         rest(f, ", ", self.format.as_slice())?;
-        write!(f, ", {m}x{n}x{k})")
+        write!(f, ", {m}x{n}x{k}")?;
+        if self.launches > 1 {
+            write!(f, ", a launch for each of {} sequences: {}", self.launches, self.chosen)?;
+        }
+        f.write_str(")")
     }
 }
 
@@ -111,6 +115,20 @@ impl fmt::Display for LoadPhase {
         write!(f, "{} packed in {} packs; ", self.packed_bytes, self.packs)?;
         let (stored, memory) = (self.stored_probe_launches, self.memory_probe_launches);
         write!(f, "{stored} launches of stored probes, {memory} of others")
+    }
+}
+
+impl fmt::Display for WidenBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WidenBudget { budget_bytes, policy, copies, copied_bytes, .. } = self;
+        write!(
+            f,
+            "{copies} widened copies of {copied_bytes} bytes in a budget of {budget_bytes} ({policy})"
+        )?;
+        if let Some(first) = &self.first_declined {
+            write!(f, "; declined {} of {} bytes, {first} first", self.declined, self.declined_bytes)?;
+        }
+        Ok(())
     }
 }
 

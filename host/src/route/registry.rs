@@ -1,8 +1,8 @@
 //! What routing asks of a backend's device: its rows, and pure answers about them.
 
-use cajeta_abi::{Capability, Geometry, Layout, LayoutId, Problem, Row, Shape};
+use cajeta_abi::{Capability, FormatId, Geometry, Layout, LayoutId, Problem, Row, Shape};
 
-use super::preference::Declared;
+use super::preference::{Declared, Origin};
 use super::rows::RowPreference;
 
 /// The kernel registry of an opened device. Implemented by the device face and by tests.
@@ -25,6 +25,19 @@ pub trait Registry {
     /// What was measured about the rows on the device; the declared order where nothing was.
     fn preference(&self) -> &RowPreference<'_> {
         &Declared
+    }
+
+    /// How it was found that a launch for each of `sequences` beats one launch over all of them, at
+    /// weights of a format. Nothing where one launch pays, as it does unless measured otherwise.
+    fn launch_each(&self, format: FormatId, sequences: u64) -> Option<Origin> {
+        let _ = (format, sequences);
+        None
+    }
+
+    /// In how many parts an attention of this launch shape is computed: in the fewest, unless measured
+    /// otherwise.
+    fn attention_parts(&self, geometry: &Geometry) -> u32 {
+        geometry.split_min.max(1)
     }
 
     /// The launch shape of a row with a launch's scalars, or the backend's sentence why there is none.

@@ -26,6 +26,8 @@ pub enum BatchRefusal {
     Format(FormatId),
     /// No arm for the format is admitted.
     Arms(Box<RouteRefusal>),
+    /// An arm is admitted and a launch for each sequence was measured to beat it.
+    ColsPay,
 }
 
 impl fmt::Display for BatchRefusal {
@@ -40,6 +42,7 @@ impl fmt::Display for BatchRefusal {
             BatchRefusal::Arms(refusal) => {
                 write!(f, "{}: {}: {}", refusal.row, refusal.clause.name(), refusal.gate)
             }
+            BatchRefusal::ColsPay => f.write_str("colsPays: measured slower than single rows"),
         }
     }
 }

@@ -6,10 +6,10 @@
 
 /// A small generator; the same bytes on every run.
 #[derive(Debug)]
-pub(super) struct Random(u64);
+pub(in crate::tune) struct Random(u64);
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Random {
+    pub(in crate::tune) fn new(seed: u64) -> Random {
         Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
@@ -21,7 +21,7 @@ impl Random {
     }
 
     /// Bytes of f32 values within one of zero, and not next to it.
-    pub(super) fn floats(&mut self, bytes: usize) -> Vec<u8> {
+    pub(in crate::tune) fn floats(&mut self, bytes: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes + 4);
         while out.len() < bytes {
             let word = self.next();
@@ -33,7 +33,7 @@ impl Random {
     }
 
     /// Bytes from 0x20 to 0x3F.
-    pub(super) fn blocks(&mut self, bytes: usize) -> Vec<u8> {
+    pub(in crate::tune) fn blocks(&mut self, bytes: usize) -> Vec<u8> {
         const VARY: u64 = 0x1F1F_1F1F_1F1F_1F1F;
         const BASE: u64 = 0x2020_2020_2020_2020;
         let mut out = Vec::with_capacity(bytes + 8);

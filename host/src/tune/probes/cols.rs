@@ -1,24 +1,21 @@
 //! Whether one launch over several sequences beats as many launches of one row: `colsPays-q4k-b4`.
 //!
-//! The kernel is checked against the host's mat-vec first. One that is fast and wrong would look like a
-//! win in every other instrument.
+//! The kernel is checked against the host's mat-vec first ([`super::host_check`]). Where one is wrong, a
+//! launch a sequence serves; where nobody can tell, the rows stay as declared.
 
-use cajeta_abi::{FormatId, Problem, Regime, Row};
+use cajeta_abi::{FormatId, LayoutId, Problem, Regime, Row};
 use cajeta_catalog::op::Op;
-use cajeta_catalog::quant::Format;
-use cajeta_model_arch::quant::reference_matvec;
 use cajeta_plugin_host::Device;
 
+use super::host_check::{Admits, HostCheck};
 use crate::record::{Answered, Probe, Record};
-use crate::tune::bench::{Form, Piece, RowBench, RowProbe, plain_scalars};
+use crate::route::Origin;
+use crate::tune::Answers;
+use crate::tune::bench::{Form, Piece, RowProbe, plain_scalars};
+use crate::tune::site::Segments;
 use crate::tune::tuning::{ArmId, Keep, Question, Timed, Tuning};
 use crate::tune::{KernelSource, TuneError, key};
 
-/// Error of an output, against the size of its terms, at which the kernel is wrong and not inexact: int8
-/// activations stay far below it.
-const WRONG: f64 = 0.02;
-/// Most outputs of each column that are checked.
-const CHECKED: u64 = 64;
 /// The forms by name.
 const ONE: &str = "one launch";
 const EACH: &str = "a launch a sequence";
@@ -34,6 +31,8 @@ pub struct Asked {
     pub n: u64,
     /// Columns of the weight.
     pub k: u64,
+    /// The layout that the step over several sequences reads it in, where that is known.
+    pub layout: Option<LayoutId>,
 }
 
 /// The rows compared.
@@ -48,34 +47,54 @@ pub struct Pair {
 }
 
 impl Asked {
+    /// What a launch over several sequences asks, where it begins with a product and is about its problem.
+    pub fn of(row: &Row, problem: &Problem) -> Option<Asked> {
+        let is_product = |step: usize| row.steps.get(step).is_some_and(|step| step.op == Op::Matmul.id());
+        let begins = is_product(0) && is_product(row.problem_step as usize);
+        let (format, layout) = weight(row).filter(|_| begins && row.regime == Regime::DECODE_COLS)?;
+        let Problem { m, n, k, .. } = *problem;
+        (m > 1).then_some(Asked { format, columns: m, n, k, layout: Some(layout) })
+    }
+
+    /// Values of the weight.
+    pub fn size(&self) -> u64 {
+        self.n.saturating_mul(self.k)
+    }
+
     fn problem(&self, m: u64) -> Problem {
         Problem { m, n: self.n, k: self.k, batch: 1, aux: 0 }
     }
 }
 
-/// The first rows of both kinds that `admits` lets through; nothing when one kind is missing.
+/// The first rows of both kinds that `admits` lets through, those first that read the weight as the step
+/// does; nothing when one kind is missing.
 pub fn pair(rows: &[Row], asked: &Asked, admits: &dyn Fn(&Row, &Problem) -> bool) -> Option<Pair> {
     let first = |regime: Regime, m: u64| {
         let serves = |row: &Row| {
             let alone = row.steps.len() == 1 && row.steps.iter().all(|step| step.op == Op::Matmul.id());
-            let weight = row.args.iter().map(|spec| spec.format).find(|&format| format != FormatId::NONE);
-            let asked_for = row.regime == regime && weight == Some(asked.format);
+            let asked_for = row.regime == regime && weight(row).is_some_and(|(id, _)| id == asked.format);
             alone && asked_for && admits(row, &asked.problem(m))
         };
-        let found = (0..rows.len()).filter(|&row| serves(&rows[row]));
-        found.max_by(|&a, &b| {
-            let (a, b) = (&rows[a], &rows[b]);
-            a.priority.cmp(&b.priority).then_with(|| b.name.as_str().cmp(a.name.as_str()))
-        })
+        let alike = |row: &Row| serves(row) && weight(row).map(|(_, layout)| layout) == asked.layout;
+        super::first(rows, &alike).or_else(|| super::first(rows, &serves))
     };
     let (cols, single) = (first(Regime::DECODE_COLS, asked.columns)?, first(Regime::DECODE_ROW, 1)?);
     Some(Pair { cols, single, asked: *asked })
+}
+
+/// Format and layout of the weight that a row reads first.
+fn weight(row: &Row) -> Option<(FormatId, LayoutId)> {
+    let read = row.args.iter().map(|spec| (spec.format, spec.layout));
+    read.into_iter().find(|(format, _)| *format != FormatId::NONE)
 }
 
 /// What the probe asks to be launched.
 pub trait Arms {
     /// Name and code of a row.
     fn arm(&self, row: usize) -> ArmId;
+
+    /// Why nobody can tell whether the kernel over several sequences is right; nothing when the host can.
+    fn unchecked(&self) -> Option<String>;
 
     /// How the kernel over several sequences differs from the host's mat-vec; nothing when it does not.
     ///
@@ -90,24 +109,46 @@ pub trait Arms {
     fn time(&mut self) -> Result<Timed, TuneError>;
 }
 
-/// Settles a pair: whether the kernel over several sequences pays. Nothing while timing is held.
+/// Settles a pair: whether the kernel over several sequences pays, and how that was found. Nothing while
+/// timing is held, or where the kernel cannot be checked or timed.
 ///
 /// # Errors
 /// When the device is lost.
-pub fn settle(tuning: &Tuning, arms: &mut dyn Arms, pair: &Pair) -> Result<Option<bool>, TuneError> {
+pub fn settle(
+    tuning: &Tuning,
+    arms: &mut dyn Arms,
+    pair: &Pair,
+) -> Result<Option<(bool, Origin)>, TuneError> {
     let name = key::cols_pays(pair.asked.format, pair.asked.columns);
+    if let Some(why) = arms.unchecked() {
+        let (answer, answered) = (ONE.to_owned(), Answered::Held);
+        let not_stored = Some(format!("nobody can tell whether the kernel is right: {why}"));
+        Record::from(Probe { probe: name, answer, answered, not_stored, ..Probe::default() }).emit();
+        return Ok(None);
+    }
     // The one that is known to be right comes first: it serves where the other cannot be timed.
     let ids = vec![arms.arm(pair.single), arms.arm(pair.cols)];
     let question = Question { name: name.clone(), scope: &name, arms: ids, keep: Keep::Stored };
+    let mut wrong = false;
     let settled = tuning.settle(&question, &mut || match arms.differs()? {
         None => arms.time(),
-        Some(difference) => Err(TuneError::Untimed {
-            what: "the kernel over several sequences".to_owned(),
-            why: format!("it differs from the host's mat-vec: {difference}"),
-        }),
+        Some(difference) => {
+            wrong = true;
+            Err(TuneError::Untimed {
+                what: "the kernel over several sequences".to_owned(),
+                why: format!("it differs from the host's mat-vec: {difference}"),
+            })
+        }
     })?;
     let pays = settled.arm == 1;
-    let known = settled.answered != Answered::Held || settled.not_stored.is_some();
+    let origin = match settled.answered {
+        Answered::Stored => Some(Origin::Stored),
+        Answered::Overridden => Some(Origin::Overridden),
+        Answered::Measured => Some(Origin::Measured),
+        // What was found to be wrong is as good as measured.
+        Answered::Held if wrong => Some(Origin::Measured),
+        Answered::Outright | Answered::Held => None,
+    };
     Record::from(Probe {
         probe: name,
         answer: if pays { ONE } else { EACH }.to_owned(),
@@ -117,7 +158,7 @@ pub fn settle(tuning: &Tuning, arms: &mut dyn Arms, pair: &Pair) -> Result<Optio
         not_stored: settled.not_stored,
     })
     .emit();
-    Ok(known.then_some(pays))
+    Ok(origin.map(|origin| (pays, origin)))
 }
 
 /// The arms on a device.
@@ -125,12 +166,28 @@ pub struct DeviceArms<'a> {
     device: &'a Device,
     probe: &'a mut RowProbe,
     pair: Pair,
+    check: Result<HostCheck<'a>, String>,
+    in_place: &'a mut InPlace<'a>,
 }
 
+/// What a step launches over all sequences at once and for each, segment after segment, and how many
+/// bytes of weights it reads; nothing where there is no step, or it is launched in one way alone.
+pub type InPlace<'a> = dyn FnMut() -> Result<Option<([Segments; 2], u64)>, TuneError> + 'a;
+/// Likewise under answers that say so of both.
+pub type Trial<'a> = dyn FnMut(&[Answers]) -> Result<Option<([Segments; 2], u64)>, TuneError> + 'a;
+
 impl<'a> DeviceArms<'a> {
-    /// The arms of a pair.
-    pub fn new(device: &'a Device, probe: &'a mut RowProbe, pair: Pair) -> DeviceArms<'a> {
-        DeviceArms { device, probe, pair }
+    /// The arms of a pair. `admits` answers whether the device can run a row; they are timed in place
+    /// where there is one.
+    pub fn new(
+        device: &'a Device,
+        probe: &'a mut RowProbe,
+        pair: Pair,
+        admits: &Admits<'_>,
+        in_place: &'a mut InPlace<'a>,
+    ) -> DeviceArms<'a> {
+        let check = HostCheck::new(device, pair.cols, &pair.asked.problem(pair.asked.columns), admits);
+        DeviceArms { device, probe, pair, check, in_place }
     }
 
     fn row(&self, row: usize) -> Result<&'static Row, TuneError> {
@@ -147,40 +204,27 @@ impl Arms for DeviceArms<'_> {
         ArmId { name, code: code.map(|manifest| manifest.code_hash) }
     }
 
+    fn unchecked(&self) -> Option<String> {
+        self.check.as_ref().err().cloned()
+    }
+
     fn differs(&mut self) -> Result<Option<String>, TuneError> {
-        let Pair { cols, asked, .. } = self.pair;
-        let row = self.row(cols)?;
-        // A small part of the weight says as much about the kernel as all of it.
-        let n = asked.n.min(CHECKED);
-        let problem = Problem { n, ..asked.problem(asked.columns) };
-        let scalars = plain_scalars(row)?;
-        let Some(format) = Format::from_id(asked.format.0).filter(|format| format.is_decodable()) else {
-            return Ok(Some("no host decodes its weights".to_owned()));
-        };
-        let in_file = row.args.iter().all(|spec| spec.layout.0 < cajeta_abi::LayoutId::OWN.0);
-        if !in_file {
-            return Ok(Some("its layout is the backend's own and cannot be checked".to_owned()));
+        match &self.check {
+            Ok(check) => check.differs(self.probe.timer().queue().queue()),
+            Err(why) => Ok(Some(why.clone())),
         }
-        let queue = self.probe.timer().queue().queue();
-        let bench = RowBench::new(self.device, queue, cols, &problem, &scalars, &|_| None)?;
-        let list = bench.list(queue, cols, 1)?;
-        let ticket = queue.submit(&list)?;
-        queue.wait(ticket)?;
-        let wired = |operand: usize| {
-            let wire = row.steps.first().and_then(|step| step.operands.get(operand))?;
-            wire.as_arg().map(|arg| arg as usize)
-        };
-        let (Some(x), Some(weight), Some(out)) = (wired(0), wired(1), wired(3)) else {
-            return Ok(Some("its operands are not arguments".to_owned()));
-        };
-        let x: Vec<f32> = floats(&bench.read(queue, x)?);
-        let weight = bench.read(queue, weight)?;
-        let out = floats(&bench.read(queue, out)?);
-        Ok(difference(format, &weight, n as usize, asked.k as usize, &x, &out))
     }
 
     fn time(&mut self) -> Result<Timed, TuneError> {
         let Pair { cols, single, asked } = self.pair;
+        let rows = |segments: &Segments| -> Vec<usize> {
+            segments.iter().flatten().map(|launch| launch.row).collect()
+        };
+        if let Some(([one, each], step_bytes)) = (self.in_place)()?
+            && rows(&one) != rows(&each)
+        {
+            return self.probe.segments(&[(EACH, each), (ONE, one)], step_bytes);
+        }
         let form = |name: &str, row: usize, m: u64, times: u32| -> Result<Form, TuneError> {
             let scalars = plain_scalars(self.row(row)?)?;
             let pieces = vec![Piece { row, problem: asked.problem(m), scalars, times }];
@@ -192,34 +236,13 @@ impl Arms for DeviceArms<'_> {
     }
 }
 
-fn floats(bytes: &[u8]) -> Vec<f32> {
-    bytes.as_chunks::<4>().0.iter().map(|word| f32::from_le_bytes(*word)).collect()
-}
-
-/// Where outputs differ from the reference by more than arithmetic explains.
-fn difference(format: Format, weight: &[u8], n: usize, k: usize, x: &[f32], out: &[f32]) -> Option<String> {
-    let mut expected = vec![0f64; n];
-    for (column, (x, out)) in x.chunks(k.max(1)).zip(out.chunks(n.max(1))).enumerate() {
-        if let Err(error) = reference_matvec(format, weight, n, k, x, &mut expected) {
-            return Some(error.to_string());
-        }
-        let size = (expected.iter().map(|value| value * value).sum::<f64>() / n.max(1) as f64).sqrt();
-        for (row, (&expected, &found)) in expected.iter().zip(out).enumerate() {
-            let error = (f64::from(found) - expected).abs();
-            if error.is_nan() || error > WRONG * size {
-                return Some(format!("output {row} of column {column} is {found}, expected {expected:.4}"));
-            }
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tune::tuning::tests::{timed, tuning};
 
     struct Fake {
+        unchecked: bool,
         wrong: bool,
         medians: [f64; 2],
         timed: usize,
@@ -228,6 +251,10 @@ mod tests {
     impl Arms for Fake {
         fn arm(&self, row: usize) -> ArmId {
             ArmId { name: format!("row{row}"), code: None }
+        }
+
+        fn unchecked(&self) -> Option<String> {
+            self.unchecked.then(|| "no relayout makes its weight".to_owned())
         }
 
         fn differs(&mut self) -> Result<Option<String>, TuneError> {
@@ -240,11 +267,11 @@ mod tests {
         }
     }
 
-    const PAIR: Pair =
-        Pair { cols: 1, single: 2, asked: Asked { format: FormatId(12), columns: 4, n: 64, k: 256 } };
+    const PAIR: Pair = Pair { cols: 1, single: 2, asked: ASKED };
+    const ASKED: Asked = Asked { format: FormatId(12), columns: 4, n: 64, k: 256, layout: None };
 
     fn fake(wrong: bool, medians: [f64; 2]) -> Fake {
-        Fake { wrong, medians, timed: 0 }
+        Fake { unchecked: false, wrong, medians, timed: 0 }
     }
 
     #[test]
@@ -254,9 +281,11 @@ mod tests {
             let first = tuning(Some(folder.path()), None);
             first.store().remember("unrelated", "1");
             let mut arms = fake(false, medians);
-            assert_eq!(settle(&first, &mut arms, &PAIR).expect("settled"), Some(pays));
+            let measured = settle(&first, &mut arms, &PAIR).expect("settled");
+            assert_eq!(measured, Some((pays, Origin::Measured)));
             let again = tuning(Some(folder.path()), None);
-            assert_eq!(settle(&again, &mut arms, &PAIR).expect("settled"), Some(pays));
+            let stored = settle(&again, &mut arms, &PAIR).expect("settled");
+            assert_eq!(stored, Some((pays, Origin::Stored)));
             assert_eq!((arms.timed, again.spent().stored), (1, 0), "a second load runs nothing");
             assert!(again.store().recall("colsPays-q4k-b4").is_some());
             std::fs::remove_dir_all(first.store().folder().expect("kept")).expect("cleared");
@@ -268,7 +297,18 @@ mod tests {
         let tuning = tuning(None, None);
         let mut arms = fake(true, [100.0, 1.0]);
         for _ in 0..2 {
-            assert_eq!(settle(&tuning, &mut arms, &PAIR).expect("settled"), Some(false));
+            let settled = settle(&tuning, &mut arms, &PAIR).expect("settled");
+            assert_eq!(settled.map(|(pays, _)| pays), Some(false));
+        }
+        assert_eq!(arms.timed, 0);
+    }
+
+    #[test]
+    fn a_kernel_that_cannot_be_checked_stays_as_declared_and_is_not_timed() {
+        let tuning = tuning(None, None);
+        let mut arms = Fake { unchecked: true, ..fake(false, [1.0, 100.0]) };
+        for _ in 0..2 {
+            assert_eq!(settle(&tuning, &mut arms, &PAIR).expect("settled"), None);
         }
         assert_eq!(arms.timed, 0);
     }
@@ -278,21 +318,5 @@ mod tests {
         let tuning = tuning(None, None);
         let _hold = tuning.hold();
         assert_eq!(settle(&tuning, &mut fake(false, [1.0, 2.0]), &PAIR).expect("held"), None);
-    }
-
-    #[test]
-    fn a_wrong_output_is_found_and_a_rounded_one_is_not() {
-        let weight: Vec<u8> = [1.0f32, 2.0, 3.0, 4.0].iter().flat_map(|value| value.to_le_bytes()).collect();
-        let x = [1.0, 1.0, 2.0, 0.0];
-        let right = [3.0, 7.0, 2.0, 6.0];
-        assert_eq!(difference(Format::F32, &weight, 2, 2, &x, &right), None);
-        let rounded = right.map(|value| value * 1.001);
-        assert_eq!(difference(Format::F32, &weight, 2, 2, &x, &rounded), None);
-        for (index, bad) in [(1, 8.0), (2, f32::NAN)] {
-            let mut wrong = right;
-            wrong[index] = bad;
-            let said = difference(Format::F32, &weight, 2, 2, &x, &wrong).expect("found");
-            assert!(said.contains(&format!("column {}", index / 2)), "{said}");
-        }
     }
 }

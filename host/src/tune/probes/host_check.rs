@@ -1,0 +1,299 @@
+//! Holds a product of several rows against the host's mat-vec, over a weight made for it. A kernel that is
+//! fast and wrong would look like a win in every other instrument.
+//!
+//! What the kernel reads in layouts of the backend's own is made from known values by the backend's own
+//! rows: a relayout for the weight, a pack for the input. So these are checked with it.
+
+use cajeta_abi::{FormatId, LayoutId, MemoryKind, Problem, Regime, Row, Shape};
+use cajeta_catalog::op::Op;
+use cajeta_catalog::quant::Format;
+use cajeta_model_arch::quant::reference_matvec;
+use cajeta_plugin_host::{BufferSpan, Device, LaunchSpec, Queue};
+
+use crate::tune::TuneError;
+use crate::tune::bench::{Random, plain_scalars};
+
+/// Error of an output, against the size of its column, at which a kernel is wrong and not inexact: int8
+/// activations stay far below it.
+const WRONG: f64 = 0.02;
+/// Outputs of each column that are checked, where the kernel computes so few.
+const CHECKED: u64 = 64;
+
+/// Whether the device can run a row at a problem.
+pub(crate) type Admits<'a> = dyn Fn(&Row, &Problem, &[u8]) -> bool + 'a;
+
+/// A check of one row of one product.
+pub(crate) struct HostCheck<'a> {
+    device: &'a Device,
+    row: usize,
+    format: Format,
+    problem: Problem,
+    arguments: Arguments,
+}
+
+/// Where the operands of a product are among a row's arguments, and the rows that make their layouts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Arguments {
+    x: usize,
+    weight: usize,
+    out: usize,
+    relayout: Option<usize>,
+    pack: Option<usize>,
+}
+
+impl<'a> HostCheck<'a> {
+    /// The check of a row that computes a product alone.
+    ///
+    /// # Errors
+    /// In words, why nobody can tell whether the row is right.
+    pub(crate) fn new(
+        device: &'a Device,
+        row: usize,
+        problem: &Problem,
+        admits: &Admits<'_>,
+    ) -> Result<HostCheck<'a>, String> {
+        let rows = device.backend().rows();
+        let spec = rows.get(row).ok_or("there is no such row")?;
+        let scalars = plain_scalars(spec).map_err(|error| error.to_string())?;
+        // A small part of the weight says as much about the kernel as all of it.
+        let part = Problem { n: problem.n.min(CHECKED), ..*problem };
+        let problem = if admits(spec, &part, &scalars) { part } else { *problem };
+        let (format, arguments) = Arguments::of(rows, spec, &problem, admits)?;
+        Ok(HostCheck { device, row, format, problem, arguments })
+    }
+
+    /// How the row differs from the host's mat-vec; nothing when it does not.
+    ///
+    /// # Errors
+    /// Whatever the device answers.
+    pub(crate) fn differs(&self, queue: &mut Queue) -> Result<Option<String>, TuneError> {
+        let HostCheck { device, format, problem, .. } = *self;
+        let Arguments { x, weight, out, relayout, pack } = self.arguments;
+        let spec = row_of(device, self.row)?;
+        let Problem { m, n, k, .. } = problem;
+        let mut random = Random::new(m);
+        let row_bytes = format.row_bytes(k).and_then(|bytes| bytes.checked_mul(n));
+        let blocks = bytes_of(row_bytes)?;
+        let blocks = if format == Format::F32 { random.floats(blocks) } else { random.blocks(blocks) };
+        let inputs = random.floats(bytes_of(m.checked_mul(k).and_then(|values| values.checked_mul(4)))?);
+
+        let shape = Shape { format: FormatId(format.id()), rows: n, width: k };
+        let relaid = Problem { n, k, ..Problem::default() };
+        let blocks_there = self.there(queue, &blocks, padding(spec, weight))?;
+        let blocks_there = self.relaid(queue, relayout, blocks_there, relaid, shape, spec, weight)?;
+        let shape = Shape { format: FormatId::NONE, rows: m, width: k };
+        let packed = Problem { m, k, ..Problem::default() };
+        let inputs_there = self.there(queue, &inputs, padding(spec, x))?;
+        let inputs_there = self.relaid(queue, pack, inputs_there, packed, shape, spec, x)?;
+
+        let out_bytes = bytes_of(m.checked_mul(n).and_then(|values| values.checked_mul(4)))?;
+        let out_there = self.there(queue, &vec![0xFF; out_bytes], padding(spec, out))?;
+        let mut args = vec![None; spec.args.len()];
+        for (arg, span) in [(x, inputs_there), (weight, blocks_there), (out, out_there.clone())] {
+            if let Some(slot) = args.get_mut(arg) {
+                *slot = Some(span);
+            }
+        }
+        self.launch(queue, self.row, &problem, plain_scalars(spec)?, args)?;
+        let mut found = vec![0; out_bytes];
+        queue.download(&out_there, &mut found)?;
+        let (inputs, found) = (floats(&inputs), floats(&found));
+        Ok(difference(format, &blocks, n as usize, k as usize, &inputs, &found))
+    }
+
+    /// Bytes on the device.
+    fn there(&self, queue: &mut Queue, bytes: &[u8], padding: u64) -> Result<BufferSpan, TuneError> {
+        let len = bytes.len() as u64;
+        let buffer = self.device.alloc(len.saturating_add(padding), MemoryKind::DEVICE, false)?;
+        let span = buffer.span(0, len)?;
+        queue.upload(&span, bytes)?;
+        Ok(span)
+    }
+
+    /// An operand in the layout that argument `arg` of `reader` has, made by the row `by`; as it is
+    /// without one.
+    #[allow(clippy::too_many_arguments)]
+    fn relaid(
+        &self,
+        queue: &mut Queue,
+        by: Option<usize>,
+        from: BufferSpan,
+        problem: Problem,
+        shape: Shape,
+        reader: &Row,
+        arg: usize,
+    ) -> Result<BufferSpan, TuneError> {
+        let (Some(by), Some(spec)) = (by, reader.args.get(arg)) else { return Ok(from) };
+        let bytes = self.device.backend().layout_bytes(spec.layout, &[shape])?;
+        let with_padding = bytes.saturating_add(u64::from(spec.padding));
+        let to = self.device.alloc(with_padding, MemoryKind::DEVICE, false)?.span(0, bytes)?;
+        let made = row_of(self.device, by)?;
+        let ends = ends(made).ok_or_else(|| untimed(made, "it is not wired as a change of layout"))?;
+        let mut args = vec![None; made.args.len()];
+        for (arg, span) in [(ends.0, from), (ends.1, to.clone())] {
+            if let Some(slot) = args.get_mut(arg) {
+                *slot = Some(span);
+            }
+        }
+        self.launch(queue, by, &problem, Vec::new(), args)?;
+        Ok(to)
+    }
+
+    fn launch(
+        &self,
+        queue: &mut Queue,
+        row: usize,
+        problem: &Problem,
+        scalars: Vec<u8>,
+        args: Vec<Option<BufferSpan>>,
+    ) -> Result<(), TuneError> {
+        let device = self.device;
+        let geometry = device.backend().geometry(row, device.facts(), problem, &scalars)?;
+        let mut side = |bytes: u64| -> Result<Option<BufferSpan>, TuneError> {
+            let zeroed = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];
+            if bytes == 0 { Ok(None) } else { self.there(queue, &zeroed, 0).map(Some) }
+        };
+        let (scratch, semaphores) = (side(geometry.scratch_bytes)?, side(geometry.semaphore_bytes)?);
+        let split = geometry.split_min.max(1);
+        let list = device.list(&[LaunchSpec {
+            row,
+            split,
+            problem: *problem,
+            args,
+            scalars,
+            scratch,
+            semaphores,
+        }])?;
+        let ticket = queue.submit(&list)?;
+        Ok(queue.wait(ticket)?)
+    }
+}
+
+impl Arguments {
+    fn of(
+        rows: &[Row],
+        row: &Row,
+        problem: &Problem,
+        admits: &Admits<'_>,
+    ) -> Result<(Format, Arguments), String> {
+        let wired = |operand: usize| {
+            let wire = row.steps.first().and_then(|step| step.operands.get(operand))?;
+            wire.as_arg().map(|arg| arg as usize).filter(|&arg| arg < row.args.len())
+        };
+        let (Some(x), Some(weight), Some(out)) = (wired(0), wired(1), wired(3)) else {
+            return Err("its operands are not arguments".to_owned());
+        };
+        let layout = |arg: usize| row.args.get(arg).map_or(LayoutId::PLAIN, |spec| spec.layout);
+        let id = row.args.get(weight).map_or(FormatId::NONE, |spec| spec.format);
+        let format = Format::from_id(id.0).filter(|format| format.is_decodable());
+        let format = format.ok_or("no host decodes its weights")?;
+        if layout(out) != LayoutId::PLAIN {
+            return Err("its output is in a layout of the backend's own".to_owned());
+        }
+        let Problem { m, n, k, .. } = *problem;
+        let made = |op: Op, regime: Regime, arg: usize, problem: Problem| {
+            if layout(arg).0 < LayoutId::OWN.0 {
+                return Ok(None);
+            }
+            let by = changes(rows, op, regime, id, layout(arg), &|row| admits(row, &problem, &[]));
+            by.map(Some).ok_or_else(|| format!("no {} makes the layout of its argument {arg}", op.name()))
+        };
+        let relayout = made(Op::Relayout, Regime::BIND, weight, Problem { n, k, ..Problem::default() })?;
+        let pack = made(Op::Pack, row.regime, x, Problem { m, k, ..Problem::default() })?;
+        Ok((format, Arguments { x, weight, out, relayout, pack }))
+    }
+}
+
+/// The first row that does nothing but bring one operand from the file's blocks, or from plain rows, to
+/// `layout`.
+fn changes(
+    rows: &[Row],
+    op: Op,
+    regime: Regime,
+    format: FormatId,
+    layout: LayoutId,
+    admits: &dyn Fn(&Row) -> bool,
+) -> Option<usize> {
+    let serves = |row: &Row| {
+        let alone = row.steps.len() == 1 && row.steps.iter().all(|step| step.op == op.id());
+        let args = ends(row).and_then(|(from, to)| row.args.get(from).zip(row.args.get(to)));
+        let (source, target) = match op {
+            Op::Relayout => (LayoutId::GGUF, format),
+            _ => (LayoutId::PLAIN, FormatId::NONE),
+        };
+        let fits = args
+            .is_some_and(|(from, to)| from.layout == source && from.format == target && to.layout == layout);
+        alone && row.regime == regime && fits && admits(row)
+    };
+    super::first(rows, &serves)
+}
+
+/// The arguments that a change of layout of one operand reads and writes.
+fn ends(row: &Row) -> Option<(usize, usize)> {
+    let step = row.steps.first()?;
+    let mut wired = step.operands.iter().filter_map(|wire| wire.as_arg());
+    let (from, to) = (wired.next()?, wired.next()?);
+    wired.next().is_none().then_some((from as usize, to as usize))
+}
+
+fn row_of(device: &Device, row: usize) -> Result<&Row, TuneError> {
+    let missing = || TuneError::Untimed { what: format!("row {row}"), why: "it does not exist".into() };
+    device.backend().rows().get(row).ok_or_else(missing)
+}
+
+fn untimed(row: &Row, why: &str) -> TuneError {
+    TuneError::Untimed { what: format!("row `{}`", row.name), why: why.to_owned() }
+}
+
+fn padding(row: &Row, arg: usize) -> u64 {
+    row.args.get(arg).map_or(0, |spec| u64::from(spec.padding))
+}
+
+/// A size as the host counts.
+fn bytes_of(bytes: Option<u64>) -> Result<usize, TuneError> {
+    let too_large = || TuneError::Untimed { what: "a product".into(), why: "its size overflows".into() };
+    bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(too_large)
+}
+
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks::<4>().0.iter().map(|word| f32::from_le_bytes(*word)).collect()
+}
+
+/// Where outputs differ from the reference by more than arithmetic explains.
+fn difference(format: Format, weight: &[u8], n: usize, k: usize, x: &[f32], out: &[f32]) -> Option<String> {
+    let mut expected = vec![0f64; n];
+    for (column, (x, out)) in x.chunks(k.max(1)).zip(out.chunks(n.max(1))).enumerate() {
+        if let Err(error) = reference_matvec(format, weight, n, k, x, &mut expected) {
+            return Some(error.to_string());
+        }
+        let size = (expected.iter().map(|value| value * value).sum::<f64>() / n.max(1) as f64).sqrt();
+        for (row, (&expected, &found)) in expected.iter().zip(out).enumerate() {
+            let error = (f64::from(found) - expected).abs();
+            if error.is_nan() || error > WRONG * size {
+                return Some(format!("output {row} of column {column} is {found}, expected {expected:.4}"));
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_output_is_found_and_a_rounded_one_is_not() {
+        let weight: Vec<u8> = [1.0f32, 2.0, 3.0, 4.0].iter().flat_map(|value| value.to_le_bytes()).collect();
+        let x = [1.0, 1.0, 2.0, 0.0];
+        let right = [3.0, 7.0, 2.0, 6.0];
+        assert_eq!(difference(Format::F32, &weight, 2, 2, &x, &right), None);
+        let rounded = right.map(|value| value * 1.001);
+        assert_eq!(difference(Format::F32, &weight, 2, 2, &x, &rounded), None);
+        for (index, bad) in [(1, 8.0), (2, f32::NAN)] {
+            let mut wrong = right;
+            wrong[index] = bad;
+            let said = difference(Format::F32, &weight, 2, 2, &x, &wrong).expect("found");
+            assert!(said.contains(&format!("column {}", index / 2)), "{said}");
+        }
+    }
+}
