@@ -19,8 +19,10 @@ const WIDTH: u64 = 4096;
 const BYTES: (u64, u64) = (64 << 20, 1 << 30);
 /// The share of the bandwidth at which a launch has enough bytes in flight.
 const SATURATED: f64 = 0.9;
-/// The smallest launch that is tried for that.
-const SMALLEST: u64 = 32 << 10;
+/// The smallest launch that is tried for that, unless so many of them fit into a cache.
+const SMALLEST: u64 = 4 << 10;
+/// Launches of other bytes that follow each other at most.
+const LAUNCHES_MAX: u64 = 4096;
 
 /// A row that moves memory, and how fast it does.
 pub(super) struct Mover {
@@ -42,8 +44,9 @@ impl Kind {
     fn problem(self, bytes: u64) -> (Problem, u64) {
         match self {
             Kind::Copy => {
-                let rows = (bytes / 2 / (WIDTH * 4)).max(1);
-                (Problem { m: rows, n: rows, k: WIDTH, batch: 1, aux: 0 }, rows * WIDTH * 4 * 2)
+                let width = (bytes / 8).clamp(64, WIDTH);
+                let rows = (bytes / 2 / (width * 4)).max(1);
+                (Problem { m: rows, n: rows, k: width, batch: 1, aux: 0 }, rows * width * 4 * 2)
             }
             Kind::MatVec(format) => {
                 let row = format.row_bytes(WIDTH).unwrap_or(WIDTH).max(1);
@@ -75,12 +78,20 @@ impl Mover {
         device: &Device,
         timer: &mut KernelTimer<DeviceQueue>,
     ) -> Result<Measured, TuneError> {
-        let mut bytes = SMALLEST;
+        let cache = device.facts().get(Fact::L2_BYTES).unwrap_or(0);
+        let (_, least) = self.kind.problem(1);
+        let smallest = (cache.saturating_mul(2) / LAUNCHES_MAX).max(SMALLEST).max(least).next_power_of_two();
+        let mut bytes = smallest;
         while bytes < self.bytes {
             let reached = rate(device, timer, self.tool, self.kind, bytes)?;
             if reached >= SATURATED * self.rate {
                 let (_, moved) = self.kind.problem(bytes);
-                return Ok(Measured { value: moved as f64, by: self.tool.row.name.to_string() });
+                let by = match bytes > smallest {
+                    true => self.tool.row.name.to_string(),
+                    // What fewer would do is not known: launches that small stay in the cache.
+                    false => format!("{}; the smallest launch tried is enough", self.tool.row.name),
+                };
+                return Ok(Measured { value: moved as f64, by });
             }
             bytes *= 2;
         }
@@ -97,7 +108,7 @@ pub(super) fn fastest(device: &Device, timer: &mut KernelTimer<DeviceQueue>) -> 
     let copies = tools(device, Op::Copy).into_iter().take(1).map(|tool| (tool, Kind::Copy));
     // Formats whose decoding is next to nothing: what they take is reading.
     let cheap = [Format::F32, Format::F16, Format::BF16, Format::Q8_0];
-    let reads = products(device, Regime::DECODE_ROW, None).into_iter();
+    let reads = products(device, Regime::DECODE_ROW, |tool| tool.is_plain()).into_iter();
     let reads = reads.filter(|(_, format)| cheap.contains(format));
     let candidates = copies.chain(reads.map(|(tool, format)| (tool, Kind::MatVec(format))));
     let (mut best, mut why): (Option<Mover>, String) = (None, "no row copies or multiplies plainly".into());
@@ -132,6 +143,7 @@ fn rate(
     let arm = Arm {
         name: tool.row.name.to_string(),
         launches: pass,
+        most: u32::MAX,
         prepare: Box::new(|launches| {
             let mut side = side.borrow_mut();
             let list = bench.list(&mut side, tool.index, launches.max(1) * pass)?;

@@ -1,6 +1,7 @@
 //! The facts, with the units their names say.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +60,24 @@ facts! {
     Event = "event_ns";
     /// Nanoseconds that passing from one queue to another costs beyond staying on one.
     InterQueue = "inter_queue_ns";
+}
+
+impl CalibrationFact {
+    /// The values a device can have, generously. Whatever is outside is a mistake of a measurement, or of
+    /// whoever wrote the file, and not believed.
+    pub const fn plausible(self) -> RangeInclusive<f64> {
+        use CalibrationFact::*;
+        match self {
+            EventClockScale => 0.5..=2.0,
+            BandwidthIdle | BandwidthLoaded => 1e3..=1e16,
+            BytesInFlight => 1.0..=1e13,
+            PeakF32 | PeakF16 | PeakBf16 | PeakInt8 => 1e3..=1e20,
+            RidgeF32 | RidgeF16 | RidgeBf16 | RidgeInt8 => 1e-9..=1e12,
+            // Up to a minute. A difference below what the host's clock can tell apart is none.
+            Launch | Event | InterQueue => 0.0..=6e10,
+            RoundTrip => 1.0..=6e10,
+        }
+    }
 }
 
 impl fmt::Display for CalibrationFact {

@@ -1,5 +1,7 @@
 //! Operations per second: the best product of each arithmetic, at a size that keeps the device busy.
 
+use std::time::{Duration, Instant};
+
 use cajeta_abi::{Arith, Problem, Regime};
 use cajeta_plugin_host::Device;
 
@@ -13,8 +15,10 @@ use crate::tune::timer::{Arm, DeviceQueue, KernelTimer};
 const SIDES: (u64, u64) = (512, 8192);
 /// A launch this long is long enough.
 const LONG_NS: f64 = 20e6;
-/// Formats tried for each arithmetic.
+/// Formats whose products grow past the first side: those that were fastest at it.
 const FORMATS: usize = 3;
+/// No further format is tried once trying has taken this long.
+const TRYING: Duration = Duration::from_secs(3);
 
 /// The best rate of an arithmetic.
 pub(super) fn peak(
@@ -23,28 +27,39 @@ pub(super) fn peak(
     arith: Arith,
 ) -> Result<Measured, String> {
     let mut best: Option<Measured> = None;
-    let mut why = "no row multiplies in it without a rearranged weight".to_owned();
-    for (tool, format) in products(device, Regime::PREFILL_BATCH, Some(arith)).into_iter().take(FORMATS) {
-        let mut side = SIDES.0;
+    let mut why = "no row of this backend multiplies in it".to_owned();
+    let begun = Instant::now();
+    let mut tried = Vec::new();
+    for (tool, format) in products(device, Regime::PREFILL_BATCH, |tool| tool.row.arith == arith) {
+        if !tried.is_empty() && begun.elapsed() > TRYING {
+            break;
+        }
+        match time(device, timer, tool.index, SIDES.0) {
+            Ok(ns) => tried.push((ns, tool, format)),
+            Err(error) => why = error.to_string(),
+        }
+    }
+    tried.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
+    for (first, tool, format) in tried.into_iter().take(FORMATS) {
+        let (mut side, mut outcome) = (SIDES.0, Ok(first));
         loop {
-            match time(device, timer, tool.index, side) {
+            let ns = match outcome {
+                Ok(ns) => ns,
                 Err(error) => {
-                    why = error.to_string();
+                    why = TuneError::to_string(&error);
                     break;
                 }
-                Ok(ns) => {
-                    let operations = 2.0 * (side as f64).powi(3);
-                    let rate = operations / ns * 1e9;
-                    if best.as_ref().is_none_or(|best| rate > best.value) {
-                        let by = format!("{} ({format}) at {side}x{side}x{side}", tool.row.name);
-                        best = Some(Measured { value: rate, by });
-                    }
-                    if ns > LONG_NS || side >= SIDES.1 {
-                        break;
-                    }
-                }
+            };
+            let rate = 2.0 * (side as f64).powi(3) / ns * 1e9;
+            if best.as_ref().is_none_or(|best| rate > best.value) {
+                let by = format!("{} ({format}) at {side}x{side}x{side}", tool.row.name);
+                best = Some(Measured { value: rate, by });
+            }
+            if ns > LONG_NS || side >= SIDES.1 {
+                break;
             }
             side *= 2;
+            outcome = time(device, timer, tool.index, side);
         }
     }
     best.ok_or(why)
@@ -66,6 +81,7 @@ fn time(
     let arm = Arm {
         name: spec.name.to_string(),
         launches: 1,
+        most: u32::MAX,
         prepare: Box::new(|launches| {
             let mut queue = side_queue.borrow_mut();
             let list = bench.list(&mut queue, row, launches)?;

@@ -3,14 +3,26 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use cajeta_plugin_host::Device;
+use cajeta_plugin_host::{Device, printable};
 use serde::{Deserialize, Serialize};
 
 use super::fact::CalibrationFact;
 use crate::record::{Calibration, Record};
 
+/// The form of a record. A host reads records of its own form alone: what another form's numbers mean, it
+/// cannot know.
+pub(super) const SCHEMA: u32 = 1;
+/// Characters of a text of a record that are kept.
+const TEXT_MAX: usize = 300;
+
+/// What a driver, a plugin or a file says, as it is printed.
+fn text(words: &str) -> String {
+    printable::line(words, TEXT_MAX)
+}
+
 /// What a calibration holds for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CalibrationKey {
     /// The backend.
     pub backend: String,
@@ -30,15 +42,15 @@ impl CalibrationKey {
         let (backend, facts) = (device.backend(), device.facts());
         let compiler = (0..backend.rows().len()).find_map(|row| {
             let manifest = backend.manifest(row, facts.target.as_str()).ok().flatten()?;
-            let compiler = cajeta_plugin_host::printable::line(manifest.compiler.as_str(), 200);
+            let compiler = text(manifest.compiler.as_str());
             (!compiler.is_empty()).then_some(compiler)
         });
         CalibrationKey {
             backend: backend.id().to_owned(),
-            device: format!("{} {}", facts.name, facts.target),
-            driver: facts.driver.to_string(),
+            device: text(&format!("{} {}", facts.name, facts.target)),
+            driver: text(facts.driver.as_str()),
             compiler: compiler.unwrap_or_default(),
-            power_mode: facts.power_mode.to_string(),
+            power_mode: text(facts.power_mode.as_str()),
         }
     }
 }
@@ -56,6 +68,7 @@ impl fmt::Display for CalibrationKey {
 
 /// One fact.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Measured {
     /// Its value, in the unit the fact's name says.
     pub value: f64,
@@ -65,7 +78,10 @@ pub struct Measured {
 
 /// A device's calibration.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CalibrationRecord {
+    /// Its form: [`SCHEMA`].
+    pub schema: u32,
     /// What it holds for.
     pub key: CalibrationKey,
     /// When it was measured, in seconds since 1970.
@@ -82,6 +98,7 @@ impl CalibrationRecord {
     /// A record of nothing yet.
     pub fn new(key: CalibrationKey, unix_s: u64) -> CalibrationRecord {
         CalibrationRecord {
+            schema: SCHEMA,
             key,
             unix_s,
             foreign_load_percent: None,
@@ -95,10 +112,31 @@ impl CalibrationRecord {
         self.facts.get(&fact).map(|measured| measured.value)
     }
 
-    /// Takes in what a measurement came to. A value that is no positive number was not measured.
+    /// The record as it may be used: of this form, every value one a device can have, every text fit for a
+    /// terminal. Or what is wrong with it.
+    pub(super) fn checked(mut self) -> Result<CalibrationRecord, String> {
+        if self.schema != SCHEMA {
+            return Err(format!("schema {} is not known; this host reads schema {SCHEMA}", self.schema));
+        }
+        for (fact, measured) in &mut self.facts {
+            let plausible = fact.plausible();
+            if !plausible.contains(&measured.value) {
+                let (value, least, most) = (measured.value, plausible.start(), plausible.end());
+                return Err(format!("{fact} is {value:e}, expected {least:e} to {most:e}"));
+            }
+            measured.by = text(&measured.by);
+        }
+        if let Some((fact, _)) = self.absent.iter().find(|(fact, _)| self.facts.contains_key(fact)) {
+            return Err(format!("{fact} is both measured and absent"));
+        }
+        self.absent.values_mut().for_each(|why| *why = text(why));
+        Ok(self)
+    }
+
+    /// Takes in what a measurement came to. A value that no device can have was not measured.
     pub(super) fn put(&mut self, fact: CalibrationFact, outcome: Result<Measured, String>) {
         let outcome = outcome.and_then(|measured| match measured.value {
-            value if value.is_finite() && value >= 0.0 => Ok(measured),
+            value if fact.plausible().contains(&value) => Ok(measured),
             value => Err(format!("{} came to {value}", measured.by)),
         });
         let (value, by) = match &outcome {

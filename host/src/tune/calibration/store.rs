@@ -1,17 +1,14 @@
 //! Where calibrations come from: shipped with the plugin, else measured here.
 
 use std::fs;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 
 use cajeta_plugin_host::Backend;
 
+use super::file::{shipped, single};
 use super::record::{CalibrationKey, CalibrationRecord};
-use crate::record::{Record, TuneDropped};
 use crate::tune::store::{file_name, platform_directory, write_whole};
-
-/// Most bytes of a file that are read.
-const BYTES_MAX: u64 = 4 << 20;
 
 /// Where a record came from.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,18 +45,17 @@ impl CalibrationStore {
         CalibrationStore { shipped, platform }
     }
 
-    /// The record for a device, and where it came from. Of a file that cannot be read a record says so,
-    /// and the next place is asked.
+    /// The record for a device, and where it came from. A file that does not read, is of another form or
+    /// says what cannot be is warned of, and the next place is asked.
     pub fn serve(&self, key: &CalibrationKey) -> Option<(CalibrationRecord, Origin)> {
         let shipped = self.shipped.as_ref().and_then(|path| {
-            let records: Vec<CalibrationRecord> = read(path)?;
-            let record = records.into_iter().find(|record| record.key == *key)?;
+            let record = shipped(path, key)?;
             Some((record, Origin::Shipped(path.clone())))
         });
         shipped.or_else(|| {
             let path = self.path(key)?;
-            let record: CalibrationRecord = read(&path)?;
-            (record.key == *key).then_some((record, Origin::Platform(path)))
+            let record = single(&path, key)?;
+            Some((record, Origin::Platform(path)))
         })
     }
 
@@ -81,28 +77,6 @@ impl CalibrationStore {
     fn path(&self, key: &CalibrationKey) -> Option<PathBuf> {
         Some(self.platform.as_ref()?.join(file_name(&key.to_string())).with_added_extension("json"))
     }
-}
-
-/// What a file holds; nothing when it is not there or not readable.
-fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
-    match parse(path) {
-        Ok(value) => Some(value),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => {
-            let entry = path.display().to_string();
-            Record::from(TuneDropped { entry, why: error.to_string() }).emit();
-            None
-        }
-    }
-}
-
-fn parse<T: serde::de::DeserializeOwned>(path: &Path) -> io::Result<T> {
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "not a file"));
-    }
-    let mut bytes = Vec::new();
-    fs::File::open(path)?.take(BYTES_MAX).read_to_end(&mut bytes)?;
-    Ok(serde_json::from_slice(&bytes)?)
 }
 
 #[cfg(test)]
