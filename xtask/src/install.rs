@@ -33,6 +33,7 @@ pub(crate) fn lay_out(workspace: &Workspace, backends: &[&str]) -> Outcome<PathB
         // The build wrote it beside the library, with its own version and machine.
         let source = built.join(format!("cajeta-backend-{backend}.toml"));
         install_plugin(&source, &built, &plugins)?;
+        install_records(backend, &workspace.root().join("plugins").join(backend), &plugins)?;
     }
     let cajeta = programs.join(format!("cajeta{}", std::env::consts::EXE_SUFFIX));
     share(workspace, &cajeta, &prefix.join("share"))?;
@@ -91,6 +92,39 @@ fn install_plugin(manifest: &Path, built: &Path, plugins: &Path) -> Outcome<()> 
     permit(&target, 0o644)
 }
 
+/// Copies what the plugin's folder has of records beside it: known defects, calibrations of fixed devices. One
+/// that does not read is an error here, where its author sees it, and not a warning on every machine.
+fn install_records(backend: &str, folder: &Path, plugins: &Path) -> Outcome<()> {
+    let not = |path: &Path, error: &dyn std::fmt::Display| {
+        Failure::work(format!("{} is not what plugins ship: {error}", path.display()))
+    };
+    let read = |path: &Path| match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::file("read", path, &error)),
+    };
+    let name = format!("cajeta-defects-{backend}.toml");
+    let path = folder.join(&name);
+    if let Some(text) = read(&path)? {
+        let fields: toml::Table = text.parse().map_err(|error| not(&path, &error))?;
+        if fields.get("schema").and_then(toml::Value::as_integer) != Some(1) {
+            return Err(not(&path, &"expected `schema = 1`"));
+        }
+        copy(&path, &plugins.join(&name), 0o644)?;
+    }
+    let name = format!("cajeta-backend-{backend}.calibration.json");
+    let path = folder.join(&name);
+    if let Some(text) = read(&path)? {
+        let records: Vec<serde_json::Map<String, serde_json::Value>> =
+            serde_json::from_str(&text).map_err(|error| not(&path, &error))?;
+        if let Some(at) = records.iter().position(|record| record.get("schema") != Some(&1.into())) {
+            return Err(not(&path, &format!("record {at} has no `\"schema\": 1`")));
+        }
+        copy(&path, &plugins.join(&name), 0o644)?;
+    }
+    Ok(())
+}
+
 fn copy(from: &Path, to: &Path, mode: u32) -> Outcome<()> {
     fs::copy(from, to).map_err(|error| Failure::file("install", from, &error))?;
     permit(to, mode)
@@ -144,5 +178,45 @@ mod tests {
         fs::write(&manifest, "id = \"x\"\n").expect("written");
         let failure = install_plugin(&manifest, folder.path(), folder.path()).expect_err("refused");
         assert!(failure.to_string().contains("library"), "{failure}");
+    }
+
+    #[test]
+    fn records_beside_a_plugin_are_shipped_with_it_and_bad_ones_are_not() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (source, plugins) = (folder.path().join("source"), folder.path().join("plugins"));
+        fs::create_dir_all(&source).expect("created");
+        fs::create_dir_all(&plugins).expect("created");
+        install_records("x", &source, &plugins).expect("none is fine");
+        assert_eq!(fs::read_dir(&plugins).expect("a folder").count(), 0);
+
+        let defects = ("cajeta-defects-x.toml", "schema = 1\n[[defect]]\nrow = 'a'\nreason = 'r'\n");
+        let calibration = ("cajeta-backend-x.calibration.json", "[{\"schema\": 1, \"facts\": {}}]");
+        for (name, text) in [defects, calibration] {
+            fs::write(source.join(name), text).expect("written");
+        }
+        // Another plugin's, and what is no record, stay where they are.
+        fs::write(source.join("cajeta-defects-y.toml"), "schema = 1").expect("written");
+        install_records("x", &source, &plugins).expect("installed");
+        for (name, text) in [defects, calibration] {
+            assert_eq!(fs::read_to_string(plugins.join(name)).expect(name), text);
+        }
+        assert_eq!(fs::read_dir(&plugins).expect("a folder").count(), 2);
+
+        for (name, text) in [
+            (defects.0, "schema = 2"),
+            (defects.0, "[[defect]]"),
+            (defects.0, "rows: a"),
+            (calibration.0, "{}"),
+            (calibration.0, "[{\"schema\": 2}]"),
+            (calibration.0, "[7]"),
+            (calibration.0, "["),
+        ] {
+            let bad = folder.path().join("bad");
+            fs::create_dir_all(&bad).expect("created");
+            fs::write(bad.join(name), text).expect("written");
+            let failure = install_records("x", &bad, &plugins).expect_err(text).to_string();
+            assert!(failure.contains(name), "{failure}");
+            fs::remove_file(bad.join(name)).expect("removed");
+        }
     }
 }
