@@ -33,12 +33,17 @@ pub(crate) struct Flags {
 enum Verb {
     /// Run every kernel a built plugin claims, and hold the results against the oracles
     Check(check::Flags),
+    /// The process of a check that calls the plugin
+    #[command(hide = true)]
+    CheckWorker(check::WorkerFlags),
 }
 
 /// Prints the candidates, or checks one plugin.
 pub(crate) fn run(flags: Flags) -> Outcome {
-    if let Some(Verb::Check(check)) = flags.verb {
-        return check::run(check);
+    match flags.verb {
+        Some(Verb::Check(flags)) => return check::run(flags),
+        Some(Verb::CheckWorker(flags)) => return check::work(flags),
+        None => {}
     }
     let options = select_options()?;
     let explanation = if flags.explain {

@@ -8,13 +8,13 @@ mod refusals;
 use cajeta_plugin_host::Device;
 
 use crate::execute::Failure;
-use crate::options::Options;
 use crate::report::{CheckResult, Outcome};
 
 /// A check of the calls.
-type Check = (&'static str, fn(&Device, u64) -> Result<(), Failure>);
+pub(crate) type Conduct = (&'static str, fn(&Device, u64) -> Result<(), Failure>);
 
-const CHECKS: &[Check] = &[
+/// All of them, in order.
+pub(crate) const CONDUCTS: &[Conduct] = &[
     ("fresh memory is poisoned when asked", transfers::poison),
     ("bytes survive the way there and back", transfers::round_trip),
     ("copies on one queue are in order", transfers::order),
@@ -32,20 +32,14 @@ const CHECKS: &[Check] = &[
     ("tickets that were not given out are refused", refusals::tickets),
 ];
 
-/// Runs all of them, unless only some rows were asked for.
-pub(crate) fn check(device: &Device, options: &Options) -> Vec<CheckResult> {
-    if options.filter.is_some() {
-        return Vec::new();
-    }
-    let run = |&(check, run): &Check| {
-        let outcome = match run(device, options.seed) {
-            Ok(()) => Outcome::Passed,
-            Err(Failure::Unsupported(why)) => Outcome::Unsupported(why),
-            Err(Failure::Failed(why)) => Outcome::Failed(why),
-        };
-        CheckResult { check: check.to_owned(), outcome }
+/// Runs one.
+pub(crate) fn check(device: &Device, seed: u64, &(check, run): &Conduct) -> CheckResult {
+    let outcome = match run(device, seed) {
+        Ok(()) => Outcome::Passed,
+        Err(Failure::Unsupported(why)) => Outcome::Unsupported(why),
+        Err(Failure::Failed(why)) => Outcome::Failed(why),
     };
-    CHECKS.iter().map(run).collect()
+    CheckResult { check: check.to_owned(), outcome }
 }
 
 /// A broken promise, as a sentence.

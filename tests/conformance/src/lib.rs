@@ -12,7 +12,8 @@
 //! [`data`] fills its operands, [`expect`] computes what must come out and how
 //! far off it may be, [`plan`] turns it into buffers and launches, [`execute`]
 //! runs them, [`compare`] judges. [`claims`] and [`conduct`] are the checks of
-//! the registry and of the calls.
+//! the registry and of the calls. [`Suite`] runs all of it piece by piece, and
+//! [`run_apart`] does so in a process that may crash or hang.
 
 mod random;
 mod report;
@@ -28,23 +29,24 @@ mod compare;
 mod rows;
 mod claims;
 mod conduct;
+mod suite;
+mod worker;
+mod apart;
 
 use cajeta_plugin_host::Device;
 
+pub use apart::{Apart, ApartError, Heard, run_apart};
 pub use options::{Expected, Options};
-pub use report::{CheckResult, Outcome, Report, RowResult};
+pub use report::{CheckResult, Finding, Outcome, Report, RowResult};
+pub use suite::Suite;
+pub use worker::worker;
 
-/// Holds an open device to what its backend claims.
+/// Holds an open device to what its backend claims, in this process.
 pub fn run(device: &Device, options: &Options) -> Report {
-    let rows = rows::check(device, options);
-    let mut checks = claims::check(device);
-    checks.extend(conduct::check(device, options));
-    Report {
-        backend: device.backend().id().to_owned(),
-        version: device.backend().version().to_owned(),
-        device: device.facts().name.as_str().to_owned(),
-        seed: options.seed,
-        rows,
-        checks,
+    let mut suite = Suite::new(device, options);
+    let mut report = suite.report();
+    for unit in 0..suite.len() {
+        suite.run(unit, &mut |_| ()).into_iter().for_each(|finding| report.add(finding));
     }
+    report
 }

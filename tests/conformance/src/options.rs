@@ -1,7 +1,9 @@
 //! What to run.
 
+use serde::{Deserialize, Serialize};
+
 /// A row that is known to fail, with the reason why that is accepted.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Expected {
     /// The row's name.
     pub row: String,
@@ -10,7 +12,7 @@ pub struct Expected {
 }
 
 /// How a suite runs.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Options {
     /// Repeats a run exactly.
     pub seed: u64,

@@ -1,8 +1,10 @@
 //! Turns a case into buffers and launches: the row itself, and before and after
 //! it the rows that make or read the plugin's own layouts.
 
+use std::fmt;
+
 use cajeta_abi::{Access, Arith, FormatId, LayoutId, Problem, Row, Shape};
-use cajeta_catalog::op::Op;
+use cajeta_catalog::op::{Op, attr};
 use cajeta_catalog::oracle::compose::Place;
 use cajeta_catalog::oracle::shapes::row_ops;
 use cajeta_plugin_host::Backend;
@@ -65,9 +67,40 @@ pub(crate) struct Launch {
     pub(crate) args: Vec<Option<usize>>,
 }
 
+/// What the case asks of its row.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) row: usize,
+    ops: Vec<(Op, u64)>,
+    problem: Problem,
+    /// Whether an output is written over an input; `None` where the row never does that.
+    in_place: Option<bool>,
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (op, attrs) in &self.ops {
+            f.write_str(op.name())?;
+            for (_, name) in attr::NAMES.iter().filter(|(bit, _)| attrs & bit != 0) {
+                write!(f, "+{name}")?;
+            }
+            f.write_str(", ")?;
+        }
+        let Problem { m, n, k, batch, .. } = self.problem;
+        write!(f, "M {m} N {n} K {k} S {batch}")?;
+        match self.in_place {
+            Some(true) => f.write_str(", in place"),
+            Some(false) => f.write_str(", not in place"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Everything the device is asked to do for one case.
 #[derive(Default)]
 pub(crate) struct Plan {
+    /// For messages.
+    pub(crate) asked: Option<Asked>,
     pub(crate) buffers: Vec<Buffer>,
     pub(crate) launches: Vec<Launch>,
     /// The coarsest class among the launches.
@@ -104,6 +137,7 @@ impl Plan {
         self.arith = Some(self.arith.map_or(row.arith, |arith| coarser(arith, row.arith)));
         let mut args: Vec<Option<usize>> = vec![None; case.args.len()];
         let mut to_read = Vec::new();
+        let mut over = false;
         for (index, arg) in case.args.iter().enumerate() {
             let spec = row.args[index];
             let writes = spec.access != Access::READ;
@@ -138,6 +172,7 @@ impl Plan {
                     };
                     match shared {
                         Some((_, buffer)) => {
+                            over = true;
                             self.buffers[buffer].wanted = wanted;
                             Some(buffer)
                         }
@@ -172,6 +207,11 @@ impl Plan {
             };
         }
         let (problem, scalars) = (case.drawn.problem, case.drawn.scalars.clone());
+        if self.asked.is_none() {
+            let ops = case.drawn.ops.iter().copied().zip(case.drawn.attrs.iter().copied()).collect();
+            let in_place = row.args.iter().any(|arg| arg.alias >= 0).then_some(over);
+            self.asked = Some(Asked { row: case.row, ops, problem, in_place });
+        }
         self.launches.push(Launch { row: case.row, problem, scalars, args });
         for (arg, buffer, layout, rows, width) in to_read {
             let (values, unit) =

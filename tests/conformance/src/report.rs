@@ -75,40 +75,90 @@ impl Report {
     }
 }
 
-impl std::fmt::Display for Report {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(f, "{} {} on {} (seed {})", self.backend, self.version, self.device, self.seed)?;
-        let width = self.rows.iter().map(|row| row.row.len()).max().unwrap_or(0);
-        for row in &self.rows {
-            let RowResult { row, cases, worst_error, outcome } = row;
-            match outcome {
-                Outcome::Passed => {
-                    writeln!(
-                        f,
-                        "  ok    {row:width$}  {cases} cases, worst error {worst_error:.2} of what is allowed"
-                    )?;
-                }
-                other => writeln!(f, "  {} {row:width$}  {}", word(other), reason(other))?,
-            }
-        }
-        for CheckResult { check, outcome } in &self.checks {
-            match outcome {
-                Outcome::Passed => writeln!(f, "  ok    {check}")?,
-                other => writeln!(f, "  {} {check}: {}", word(other), reason(other))?,
-            }
-        }
+impl Report {
+    /// The first line: what is checked.
+    pub fn heading(&self) -> String {
+        format!("{} {} on {} (seed {})", self.backend, self.version, self.device, self.seed)
+    }
+
+    /// The last line: how many ended how.
+    pub fn summary(&self) -> String {
         let count = |wanted: fn(&Outcome) -> bool| {
             self.rows.iter().filter(|row| wanted(&row.outcome)).count()
                 + self.checks.iter().filter(|check| wanted(&check.outcome)).count()
         };
-        write!(
-            f,
+        format!(
             "{} passed, {} failed, {} unsupported, {} failed as expected",
             count(|outcome| matches!(outcome, Outcome::Passed)),
             count(|outcome| matches!(outcome, Outcome::Failed(_))),
             count(|outcome| matches!(outcome, Outcome::Unsupported(_))),
             count(|outcome| matches!(outcome, Outcome::ExpectedFailure(_))),
         )
+    }
+
+    /// Takes in what was found next.
+    pub fn add(&mut self, finding: Finding) {
+        match finding {
+            Finding::Row(row) => self.rows.push(row),
+            Finding::Check(check) => self.checks.push(check),
+        }
+    }
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "{}", self.heading())?;
+        let width = self.rows.iter().map(|row| row.row.len()).max().unwrap_or(0);
+        for row in &self.rows {
+            writeln!(f, "{}", row.line(width))?;
+        }
+        for check in &self.checks {
+            writeln!(f, "{}", check.line())?;
+        }
+        f.write_str(&self.summary())
+    }
+}
+
+/// How one thing that was checked ended.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finding {
+    /// A row.
+    Row(RowResult),
+    /// A check of the registry or of the calls.
+    Check(CheckResult),
+}
+
+impl Finding {
+    /// Its line of a report whose rows' names have at most `width` characters.
+    pub fn line(&self, width: usize) -> String {
+        match self {
+            Finding::Row(row) => row.line(width),
+            Finding::Check(check) => check.line(),
+        }
+    }
+}
+
+impl RowResult {
+    fn line(&self, width: usize) -> String {
+        let RowResult { row, cases, worst_error, outcome } = self;
+        match outcome {
+            Outcome::Passed => {
+                format!(
+                    "  ok    {row:width$}  {cases} cases, worst error {worst_error:.2} of what is allowed"
+                )
+            }
+            other => format!("  {} {row:width$}  {}", word(other), reason(other)),
+        }
+    }
+}
+
+impl CheckResult {
+    fn line(&self) -> String {
+        match &self.outcome {
+            Outcome::Passed => format!("  ok    {}", self.check),
+            other => format!("  {} {}: {}", word(other), self.check, reason(other)),
+        }
     }
 }
 

@@ -15,27 +15,23 @@ use crate::plan::{self, Plan};
 use crate::random::Random;
 use crate::report::{Outcome, RowResult};
 
-/// Runs all rows the filter lets through.
-pub(crate) fn check(device: &Device, options: &Options) -> Vec<RowResult> {
-    let mut queue = match device.queue() {
-        Ok(queue) => queue,
-        Err(error) => {
-            let outcome = Outcome::Failed(error.to_string());
-            return vec![RowResult { row: "(queue)".to_owned(), cases: 0, worst_error: 0.0, outcome }];
-        }
+/// Runs a row on its cases; `begins` hears of each.
+pub(crate) fn check(
+    device: &Device,
+    index: usize,
+    options: &Options,
+    queue: &mut Queue,
+    begins: &mut dyn FnMut(&str),
+) -> RowResult {
+    let mut result = RowResult { row: String::new(), cases: 0, worst_error: 0.0, outcome: Outcome::Passed };
+    let Some(row) = device.backend().rows().get(index) else {
+        result.outcome = Outcome::Failed(format!("row {index} does not exist"));
+        return result;
     };
-    let wanted = |row: &Row| options.filter.as_ref().is_none_or(|part| row.name.contains(part.as_str()));
-    let rows = device.backend().rows().iter().enumerate();
-    rows.filter(|(_, row)| wanted(row))
-        .map(|(index, row)| check_row(device, index, row, options, &mut queue))
-        .collect()
-}
-
-fn check_row(device: &Device, index: usize, row: &Row, options: &Options, queue: &mut Queue) -> RowResult {
-    let mut result =
-        RowResult { row: row.name.to_string(), cases: 0, worst_error: 0.0, outcome: Outcome::Passed };
+    result.row = row.name.to_string();
     for case in 0..options.cases.max(1) {
-        match check_case(device, index, row, case, options, queue) {
+        begins(&format!("case {case}"));
+        match check_case(device, index, row, case, options, queue, begins) {
             Ok(worst) => {
                 result.cases += 1;
                 result.worst_error = result.worst_error.max(worst);
@@ -74,6 +70,7 @@ fn check_case(
     case: u32,
     options: &Options,
     queue: &mut Queue,
+    begins: &mut dyn FnMut(&str),
 ) -> Result<f64, Failure> {
     let mut random = Random::new(options.seed, &row.name, u64::from(case));
     for need in row.needs.iter() {
@@ -82,15 +79,18 @@ fn check_case(
         }
     }
     let plan = plan_that_fits(device, index, row, case, &mut random)?;
+    let what = describe(&plan, index, device.backend().rows());
+    begins(&format!("case {case}: {what}"));
+    let of_case = |why: String| Failure::Failed(format!("{what}: {why}"));
     for launch in &plan.launches {
         execute::geometry_is_pure(device, launch.row, &launch.problem, &launch.scalars)?;
     }
     let contents =
         execute::execute(device, &plan, queue, random.chance(50)).map_err(|failure| match failure {
-            Failure::Failed(why) => Failure::Failed(format!("{}: {why}", describe(&plan))),
+            Failure::Failed(why) => of_case(why),
             other => other,
         })?;
-    compare::judge(&plan, &contents).map_err(|why| Failure::Failed(format!("{}: {why}", describe(&plan))))
+    compare::judge(&plan, &contents).map_err(of_case)
 }
 
 /// Redraws until every buffer can be bound and allocated on this device.
@@ -173,9 +173,11 @@ fn plan_reader(
     }
 }
 
-fn describe(plan: &Plan) -> String {
-    plan.launches.last().map_or_else(String::new, |launch| {
-        let problem = launch.problem;
-        format!("M {} N {} K {} S {}", problem.m, problem.n, problem.k, problem.batch)
-    })
+/// What a case asks for, and of whom, where that is not the checked row alone.
+fn describe(plan: &Plan, index: usize, rows: &[Row]) -> String {
+    let Some(asked) = &plan.asked else { return String::new() };
+    match rows.get(asked.row).filter(|_| asked.row != index) {
+        Some(reader) => format!("as {} reads it, {asked}", reader.name),
+        None => asked.to_string(),
+    }
 }
