@@ -151,7 +151,8 @@ pub fn settle(
     };
     Record::from(Probe {
         probe: name,
-        answer: if pays { ONE } else { EACH }.to_owned(),
+        // Until it is known, the rows stay as declared.
+        answer: if pays || origin.is_none() { ONE } else { EACH }.to_owned(),
         answered: settled.answered,
         timings: settled.timings,
         launches: settled.launches,
