@@ -14,7 +14,11 @@ mod sequences;
 mod lists;
 mod decode;
 mod runner;
+mod in_place;
 mod settle;
+mod premises;
+mod widen;
+mod affordable;
 mod load;
 mod warm_up;
 mod announce;
@@ -35,6 +39,7 @@ use cajeta_model_arch::template::ChatTemplate;
 use cajeta_model_arch::tokenizer::Tokenizer;
 use cajeta_plugin_host::Backend;
 
+pub use affordable::{Affordable, Extent};
 pub use cost::LaunchCost;
 pub use decode::Step;
 pub use error::{EngineError, MemoryNeed, human_bytes};
@@ -47,6 +52,7 @@ pub use registry::DeviceRegistry;
 pub use runner::Runner;
 pub use score::{Scored, StepScore};
 pub use state::DecodeRow;
+pub use widen::Widened;
 
 /// A model resident on a device.
 pub struct LlmEngine {

@@ -10,6 +10,7 @@ use super::error::EngineError;
 use super::runner::Runner;
 use crate::kv::KvPool;
 use cajeta_model_arch::plan::Half;
+use cajeta_plugin_host::Queue;
 
 /// Values drawn; twice what one upload takes.
 const POOL: usize = 1 << 22;
@@ -25,26 +26,47 @@ impl Runner {
     /// # Errors
     /// When the device fails.
     pub fn fill_cache_with_noise(&mut self, seed: u64) -> Result<(), EngineError> {
-        let pool = normal_values(POOL, seed);
-        let pool: &[u8] = bytemuck::cast_slice(&pool);
-        let mut offset = 0;
-        for plane in planes(&self.kv, self.plan.kv.len() as u32) {
-            let mut done = 0;
-            while done < plane.len() {
-                let bytes = (plane.len() - done).min(2 * PIECE as u64);
-                let from = 2 * offset;
-                self.queue.upload(&plane.part(done, bytes)?, &pool[from..from + bytes as usize])?;
-                done += bytes;
-                offset = (offset + STRIDE) % (POOL - PIECE);
-            }
-        }
-        Ok(())
+        fill_planes(&mut self.queue, &self.kv, self.plan.kv.len() as u32, seed, u64::MAX)
     }
+}
+
+/// Overwrites the first `most` bytes of each plane.
+pub(super) fn fill_planes(
+    queue: &mut Queue,
+    kv: &KvPool,
+    layers: u32,
+    seed: u64,
+    most: u64,
+) -> Result<(), EngineError> {
+    let values = usize::try_from(most.div_ceil(2)).unwrap_or(usize::MAX);
+    // A small fill needs no more than a few values to draw from.
+    let pool = normal_values(POOL.min(values.saturating_add(PIECE)), seed);
+    let room = pool.len() - PIECE.min(pool.len());
+    let pool: &[u8] = bytemuck::cast_slice(&pool);
+    let mut offset = 0;
+    for plane in planes(kv, layers) {
+        let (mut done, filled) = (0, plane.len().min(most));
+        while done < filled {
+            let bytes = (filled - done).min(2 * PIECE as u64);
+            let from = 2 * offset;
+            queue.upload(&plane.part(done, bytes)?, &pool[from..from + bytes as usize])?;
+            done += bytes;
+            offset = (offset + STRIDE) % room.max(1);
+        }
+    }
+    Ok(())
 }
 
 fn planes(kv: &KvPool, layers: u32) -> Vec<cajeta_plugin_host::BufferSpan> {
     let of = |layer| [Half::K, Half::V].map(|half| kv.plane(layer, half).cloned());
     (0..layers).flat_map(of).flatten().collect()
+}
+
+/// Bytes of f32 values within one of zero.
+pub(super) fn floats(bytes: u64) -> Vec<u8> {
+    let mut state = bytes;
+    let mut value = || (split_mix(&mut state) >> 40) as f32 / (1u32 << 23) as f32 - 1.0;
+    (0..bytes / 4 + 1).flat_map(|_| value().to_le_bytes()).take(usize::try_from(bytes).unwrap_or(0)).collect()
 }
 
 /// Draws values from a standard normal, two from each pair of uniforms.

@@ -4,12 +4,12 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use cajeta_abi::{Capability, Geometry, Layout, LayoutId, Problem, Row, Shape};
+use cajeta_abi::{Capability, FormatId, Geometry, Layout, LayoutId, Problem, Row, Shape};
 use cajeta_plugin_host::Device;
 
-use crate::route::Registry;
 use crate::route::rows::RowPreference;
 use crate::route::usable::KernelCap;
+use crate::route::{Origin, Registry};
 use crate::tune::Answers;
 
 /// A device as routing sees it.
@@ -17,6 +17,8 @@ pub struct DeviceRegistry {
     device: Device,
     supported: RefCell<HashMap<Capability, bool>>,
     kernels: Arc<KernelCap>,
+    /// What was found before anything was resident.
+    premises: Answers,
     answers: Answers,
 }
 
@@ -28,13 +30,27 @@ impl DeviceRegistry {
             device,
             supported: RefCell::new(HashMap::new()),
             kernels,
+            premises: Answers::default(),
             answers: Answers::default(),
         }
     }
 
-    /// Takes over what was measured; whatever is lowered from here on goes by it.
+    /// Takes over what was found before weights were made resident. It holds whatever is settled later.
+    pub fn assume(&mut self, premises: Answers) {
+        self.answers.merge(premises.clone());
+        self.premises = premises;
+    }
+
+    /// Takes over what was measured, in place of what was settled before; whatever is lowered from here
+    /// on goes by it.
     pub fn settle(&mut self, answers: Answers) {
-        self.answers = answers;
+        self.answers = self.premises.clone();
+        self.answers.merge(answers);
+    }
+
+    /// What was measured.
+    pub fn answers(&self) -> &Answers {
+        &self.answers
     }
 
     /// The device.
@@ -64,6 +80,15 @@ impl Registry for DeviceRegistry {
 
     fn preference(&self) -> &RowPreference<'_> {
         &self.answers
+    }
+
+    fn launch_each(&self, format: FormatId, sequences: u64) -> Option<Origin> {
+        self.answers.launch_each(format, sequences)
+    }
+
+    fn attention_parts(&self, geometry: &Geometry) -> u32 {
+        let fewest = geometry.split_min.max(1);
+        self.answers.parts().map_or(fewest, |parts| parts.clamp(fewest, geometry.split_max.max(fewest)))
     }
 
     fn geometry(&self, row: usize, problem: &Problem, scalars: &[u8]) -> Result<Geometry, String> {

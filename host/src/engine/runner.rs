@@ -179,7 +179,7 @@ impl Runner {
     }
 
     /// Makes room for a chunk and describes it to the device.
-    fn write_chunk(
+    pub(super) fn write_chunk(
         &mut self,
         slot: usize,
         tokens: &[u32],
@@ -211,20 +211,39 @@ impl Runner {
         if self.workspace.fit(&mut self.queue, &program)? {
             self.lists.clear();
         }
-        let state = if segment == Segment::Step { &self.decode.state } else { &self.chunk };
-        let specs = program.launches.iter().map(|launch| self.spec(launch, state));
+        let state = self.state_of(segment);
+        let specs = program.launches.iter().map(|launch| self.spec(launch, state, &self.workspace));
         let specs = specs.collect::<Result<Vec<LaunchSpec>, EngineError>>()?;
         tracing::debug!(target: "cajeta::lower", ?segment, rows = sizes.rows, launches = specs.len(), "list prepared");
         let list = self.registry.device().list(&specs)?;
         Ok(Prepared { list, logits: program.logits })
     }
 
-    fn spec(&self, launch: &Placed, state: &StepBuffer) -> Result<LaunchSpec, EngineError> {
+    /// The state that the launches of a segment read.
+    pub(super) fn state_of(&self, segment: Segment) -> &StepBuffer {
+        if segment == Segment::Step { &self.decode.state } else { &self.chunk }
+    }
+
+    /// Bytes of the last hidden state at most.
+    pub(super) fn hidden_bytes(&self) -> u64 {
+        self.workspace.hidden.len()
+    }
+
+    /// A launch with its arguments where they are.
+    ///
+    /// # Errors
+    /// When the work space is too small for it.
+    pub(super) fn spec(
+        &self,
+        launch: &Placed,
+        state: &StepBuffer,
+        workspace: &Workspace,
+    ) -> Result<LaunchSpec, EngineError> {
         let mut args = Vec::with_capacity(launch.args.len());
         for place in &launch.args {
             args.push(match place {
-                Place::Arena(range) => self.workspace.arena(range.start, range.end - range.start)?,
-                Place::Hidden(bytes) => Some(self.workspace.hidden.part(0, *bytes)?),
+                Place::Arena(range) => workspace.arena(range.start, range.end - range.start)?,
+                Place::Hidden(range) => Some(workspace.hidden.part(range.start, range.end - range.start)?),
                 Place::Weight(key) => self.residency.span(key).cloned(),
                 Place::State(range) => Some(state.span(range.start, range.end - range.start)?),
                 Place::Plane(layer, half) => self.kv.plane(*layer, *half).cloned(),
@@ -237,8 +256,8 @@ impl Runner {
             problem: launch.problem,
             args,
             scalars: launch.scalars.clone(),
-            scratch: self.workspace.scratch(launch.scratch),
-            semaphores: self.workspace.semaphores(launch.semaphores),
+            scratch: workspace.scratch(launch.scratch),
+            semaphores: workspace.semaphores(launch.semaphores),
         })
     }
 }

@@ -1,24 +1,37 @@
-//! Settles what the launches of a model ask, over its resident weights, before anything is decoded.
+//! Settles what the launches of a model ask, in the place where its steps have them, before anything is
+//! decoded.
 
 use std::time::Duration;
 
-use cajeta_abi::{Capability, Fact, FormatId, Problem};
+use cajeta_abi::{Capability, Fact, Problem};
+use cajeta_catalog::kv::BLOCK_POSITIONS;
+use cajeta_catalog::state::SampleParams;
+use cajeta_model_arch::plan::Half;
 use cajeta_plugin_host::Device;
 
 use super::error::EngineError;
+use super::in_place::Ground;
 use super::runner::Runner;
-use crate::lower::{Place, Placed, Segment, Sizes};
+use super::state::DecodeRow;
+use crate::lower::{Placed, Segment, Sizes};
 use crate::route::Registry;
-use crate::tune::{FOREIGN_PERCENT_MAX, Prewarm, TuneError, Tuning};
+use crate::tune::{Answers, FOREIGN_PERCENT_MAX, Prewarm, TuneError, Tuning};
 
-/// Time after which a load begins no further measurement. What is not settled by then stays as declared
-/// and is asked by the next load.
-const BUDGET: Duration = Duration::from_millis(500);
+/// Time after which a load begins no further measurement: as long as the first load of a model may take
+/// for its weights. What is not settled by then stays as declared and is asked by the next load.
+const BUDGET: Duration = Duration::from_secs(2);
 /// Rows of a chunk that are asked about where the device works with the host. A launch over a whole
 /// chunk takes seconds there, and the answer for fewer rows serves for more.
 const ROWS_WITH_HOST: u32 = 16;
 /// Products of the largest launch that is timed there: its slowest form takes about a tenth of a second.
 const PRODUCTS_WITH_HOST: u64 = 1 << 28;
+/// Positions that attention looks back over while it is timed, where the context has as many.
+pub(super) const DEPTH: u32 = 2048;
+/// Most bytes of the cache that are filled for that.
+const NOISE_BYTES: u64 = 64 << 20;
+/// How often what is lowered under new answers is looked at for new questions: a fusion that lost leaves
+/// its parts to be asked about, and nothing is behind those.
+const PASSES: usize = 3;
 
 /// Most rows of the chunk that questions are asked about.
 pub(super) fn rows_asked(registry: &dyn Registry, chunk: u32) -> u32 {
@@ -26,7 +39,8 @@ pub(super) fn rows_asked(registry: &dyn Registry, chunk: u32) -> u32 {
 }
 
 /// Settles the launches of some segments; what is lowered from here on goes by the answers. Weights stay
-/// as they are resident.
+/// as they are resident, and the cache is empty again. Whoever is patient has all of it timed, however long
+/// that takes and however busy the device is.
 ///
 /// # Errors
 /// When no kernel serves a segment, or the device is lost.
@@ -34,45 +48,90 @@ pub(super) fn settle(
     runner: &mut Runner,
     tuning: &Tuning,
     segments: &[(Segment, Sizes)],
+    poisoned: bool,
+    patient: bool,
 ) -> Result<(), EngineError> {
-    // Measuring has a queue of its own and reads weights that this one may still be copying.
-    runner.queue.finish()?;
-    let registry = &runner.registry;
-    let supports = |capability| registry.supports(capability);
-    let with_host = !supports(Capability::ASYNC);
-    // What a busy processor is found to do best is not kept; every load would pay for it again. A device apart from the
-    // host finds one launch's weights in its cache when they are read again and again, while a decode step reads all of
-    // them from memory: such a bracket would choose rows that lose in the step. Until brackets go round over more weights
-    // than the cache holds, what is declared stands there.
-    let hold = if with_host { is_busy(registry.device()) } else { true };
-    let _hold = hold.then(|| tuning.hold());
-    let mut prewarm = Prewarm::new(tuning, registry.device(), &supports)?.within(BUDGET);
-    let mut largest: Option<(FormatId, Problem)> = None;
-    for (segment, sizes) in segments {
-        for launch in &runner.lowered(*segment, sizes)?.launches {
-            if with_host && products(&launch.problem) > PRODUCTS_WITH_HOST {
-                continue;
-            }
-            let weight = |arg: usize| match launch.args.get(arg)? {
-                Place::Weight(key) => runner.residency.span(key).cloned(),
-                _ => None,
-            };
-            unless_lost(launch, prewarm.launch(launch.row, &launch.problem, &launch.scalars, &weight))?;
-            if *segment == Segment::Body
-                && let Some(format) = weight_format(registry, launch.row)
-                && largest.is_none_or(|(_, known)| products(&known) < products(&launch.problem))
-            {
-                largest = Some((format, launch.problem));
-            }
-        }
+    // What a busy device is found to do best is not kept; every load would pay for it again.
+    let _hold = (!patient && is_busy(runner.registry.device())).then(|| tuning.hold());
+    let depth = runner.ctx.min(DEPTH);
+    let noise = if poisoned { 0 } else { runner.noise_bytes(depth) };
+    let settled = ask(runner, tuning, segments, depth, noise, patient);
+    runner.discard_steps()?;
+    for slot in 0..runner.max_seqs() as usize {
+        runner.truncate(slot, 0);
     }
-    if let Some((format, problem)) = largest.filter(|_| !hold) {
-        let asked = prewarm.matrix_cores(format, &problem);
-        asked.or_else(|error| if error.is_lost() { Err(error) } else { Ok(()) })?;
-    }
-    let answers = prewarm.finish();
+    let answers = settled?;
     runner.registry.settle(answers);
     Ok(())
+}
+
+fn ask(
+    runner: &mut Runner,
+    tuning: &Tuning,
+    segments: &[(Segment, Sizes)],
+    depth: u32,
+    noise: u64,
+    patient: bool,
+) -> Result<Answers, EngineError> {
+    let with_host = !runner.registry.supports(Capability::ASYNC);
+    let device = runner.registry.device().clone();
+    let supports = |capability| device.supports(capability).unwrap_or(false);
+    let mut prewarm =
+        Prewarm::new(tuning, &device, &supports)?.knowing(runner.registry.answers().clone());
+    if !patient {
+        prewarm = prewarm.within(BUDGET);
+    }
+    let mut ground = Ground::new(runner, noise)?;
+    for _ in 0..PASSES {
+        let known = prewarm.answers().len();
+        for (segment, sizes) in segments {
+            let sizes = runner.stand_deep(*segment, sizes, depth)?;
+            // Measuring has a queue of its own and reads what this one may still be writing.
+            runner.queue.finish()?;
+            let mut site = ground.site(runner, *segment, sizes, prewarm.answers())?;
+            let launches = site.program.launches.clone();
+            for launch in &launches {
+                // What takes long is not timed; what is known about it answers all the same.
+                let long = with_host && !patient && !is_short(&launch.problem);
+                let _hold = long.then(|| tuning.hold());
+                let Placed { row, problem, scalars, .. } = launch;
+                unless_lost(launch, prewarm.launch(*row, problem, scalars, &mut site))?;
+            }
+        }
+        if prewarm.answers().len() == known {
+            break;
+        }
+    }
+    Ok(prewarm.finish())
+}
+
+impl Runner {
+    /// Bytes of each plane that sequences of `depth` positions have in it, within bounds.
+    fn noise_bytes(&self, depth: u32) -> u64 {
+        let planes = (self.plan.kv.len() as u64).saturating_mul(2).max(1);
+        let blocks = u64::from(depth.div_ceil(BLOCK_POSITIONS)) * u64::from(self.max_seqs());
+        let plane = self.kv.plane(0, Half::K).map_or(0, |plane| plane.len());
+        let share = plane / u64::from(self.sequences.n_blocks().max(1));
+        share.saturating_mul(blocks).min(NOISE_BYTES / planes)
+    }
+
+    /// Writes a state whose sequences are `depth` positions long when a segment is done, and answers the
+    /// sizes of the segment on it.
+    fn stand_deep(&mut self, segment: Segment, sizes: &Sizes, depth: u32) -> Result<Sizes, EngineError> {
+        if segment == Segment::Step {
+            let row = DecodeRow { token: 0, position: depth - 1, sampling: SampleParams::GREEDY };
+            self.begin_decode(&vec![row; sizes.seqs as usize])?;
+            return Ok(self.decode_sizes(sizes.seqs, depth));
+        }
+        let rows = sizes.rows.min(depth);
+        let wanted: Vec<u32> = (rows.saturating_sub(sizes.out_rows)..rows).collect();
+        self.write_chunk(0, &vec![0; rows as usize], depth - rows, &wanted)
+    }
+}
+
+fn is_short(problem: &Problem) -> bool {
+    let Problem { m, n, k, .. } = *problem;
+    m.saturating_mul(n).saturating_mul(k) <= PRODUCTS_WITH_HOST
 }
 
 /// What cannot be settled stays as declared, and is said; a lost device ends the load.
@@ -87,21 +146,10 @@ fn unless_lost(launch: &Placed, asked: Result<(), TuneError>) -> Result<(), Tune
 }
 
 /// Whether others hold so much of the device that a measurement would not be kept.
-fn is_busy(device: &Device) -> bool {
+pub(super) fn is_busy(device: &Device) -> bool {
     let now = device.backend().devices().ok();
     let facts = now.as_ref().and_then(|devices| devices.get(device.index() as usize));
     facts
         .and_then(|facts| facts.get(Fact::FOREIGN_LOAD))
         .is_some_and(|percent| percent >= FOREIGN_PERCENT_MAX)
-}
-
-fn products(problem: &Problem) -> u64 {
-    let Problem { m, n, k, .. } = *problem;
-    m.saturating_mul(n).saturating_mul(k)
-}
-
-/// The format of the weight that a row reads, if it reads one.
-fn weight_format(registry: &dyn Registry, row: usize) -> Option<FormatId> {
-    let row = registry.rows().get(row)?;
-    row.args.iter().map(|spec| spec.format).find(|&format| format != FormatId::NONE)
 }

@@ -2,17 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cajeta_abi::{Problem, Regime, Row};
+use cajeta_abi::{OpId, Problem, Regime, Row};
+use cajeta_catalog::op::Op;
 
-use super::probes::once;
+use super::choice::question_name;
+use super::probes::{fused, once};
 use crate::record::Answered;
 use crate::route::rows::{RowCall, RowQuery, RowRoute};
 use crate::route::{Origin, Preference, Preferred, Route, RouteCall, RouteQuery};
 
 /// The gate that a fusion which lost against its parts is refused by.
 const SLOWER: &str = "measured slower than its parts";
+/// The gate of a fusion whose parts somebody chose.
+const TOLD: &str = "an override runs its parts";
 /// The gate of rows on matrix cores that do not pay.
 const NO_MATRIX: &str = once::MATRIX_CORES_PAY;
+/// The gate of rows over blocks that the widened route beats.
+const WIDENED: &str = once::TILE_BEATS_DEQ;
 
 /// A question about a family, or a row, but for its rows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -27,7 +33,45 @@ struct Place {
 struct Member {
     row: String,
     origin: Origin,
+    /// The name of the question.
+    question: String,
 }
+
+/// Whether a fusion is to serve.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Fusion {
+    pays: bool,
+    origin: Origin,
+    /// The name of the question; nothing while it is tried.
+    question: String,
+}
+
+/// A row over widened weights that is faster than the one over blocks.
+#[derive(Clone, Copy, Debug)]
+struct Widened {
+    route: RowRoute<'static>,
+    origin: Origin,
+}
+
+impl Widened {
+    /// Whether it serves a call: all its weights are there as it reads them.
+    fn serves(&self, call: &RowCall<'_>) -> bool {
+        let (route, query) = (self.route, call.query());
+        route.format() == query.format()
+            && route.regime() == query.regime_of(route.covers())
+            && route.format_refusal(query).is_none()
+            && route.shape_refusal(query).is_none()
+            && route.ready_refusal(call).is_none()
+    }
+}
+
+impl PartialEq for Widened {
+    fn eq(&self, other: &Widened) -> bool {
+        (self.route.index(), self.origin) == (other.route.index(), other.origin)
+    }
+}
+
+impl Eq for Widened {}
 
 /// Settled answers. Rows that were not settled take the nearest number that was: a last chunk is shorter
 /// than the others and runs on what they run on.
@@ -36,13 +80,17 @@ pub struct Answers {
     /// By family. Asking allocates nothing, so the place is no part of one key with it.
     members: BTreeMap<String, BTreeMap<Place, BTreeMap<u64, Member>>>,
     /// Whether a fusion pays, by row.
-    fusions: BTreeMap<String, BTreeMap<Place, BTreeMap<u64, bool>>>,
+    fusions: BTreeMap<String, BTreeMap<Place, BTreeMap<u64, Fusion>>>,
     /// The step whose problem launches of a family, or of a row, carry.
     steps: BTreeMap<String, usize>,
     /// Whether one launch over several sequences pays, by format and their number.
-    cols: BTreeMap<(u32, u64), bool>,
+    cols: BTreeMap<(u32, u64), (bool, Origin)>,
+    /// In how many parts attention is computed.
+    parts: Option<u32>,
     /// Rows that run on matrix cores, where those do not pay.
     no_matrix: BTreeSet<String>,
+    /// By the row over blocks that steps back where the widened one serves.
+    widened: BTreeMap<String, Widened>,
 }
 
 impl Answers {
@@ -52,20 +100,65 @@ impl Answers {
             Answered::Stored => Origin::Stored,
             Answered::Measured => Origin::Measured,
             Answered::Overridden => Origin::Overridden,
-            // Declared order says the same.
-            Answered::Outright | Answered::Held => return,
+            // Declared order says the same, unless the device cannot run its first.
+            Answered::Outright | Answered::Held if row == route.name() => return,
+            Answered::Outright | Answered::Held => Origin::Declared,
         };
         let place = self.place(route.family(), route, problem);
-        let member = Member { row: row.to_owned(), origin };
+        let question = question_name(route.row(), problem);
+        let member = Member { row: row.to_owned(), origin, question };
         let family = self.members.entry(route.family().to_owned()).or_default();
         family.entry(place).or_default().insert(problem.m, member);
     }
 
-    /// Whether a fusion pays at a problem.
+    /// The names of the questions that were settled about a row at a problem, as the store has them.
+    pub fn questions(&self, route: &RowRoute<'_>, problem: &Problem) -> Vec<&str> {
+        let Problem { m, n, k, .. } = *problem;
+        let place = Place { regime: route.regime(), format: route.format().0, n, k };
+        let member = self.members.get(route.family()).and_then(|places| nearest(places.get(&place)?, m));
+        let fusion = self.fusions.get(route.name()).and_then(|places| nearest(places.get(&place)?, m));
+        let names = [member.map(|member| &member.question), fusion.map(|fusion| &fusion.question)];
+        names.into_iter().flatten().map(String::as_str).collect()
+    }
+
+    /// That a fusion is tried at a problem, or its parts are.
     pub fn put_fusion(&mut self, route: &RowRoute<'_>, problem: &Problem, pays: bool) {
+        self.insert_fusion(
+            route,
+            problem,
+            Fusion { pays, origin: Origin::Declared, question: String::new() },
+        );
+    }
+
+    /// Whether a fusion pays at a problem.
+    pub fn put_found(&mut self, route: &RowRoute<'_>, problem: &Problem, found: &fused::Found) {
+        let origin = match found.answered {
+            Answered::Stored => Origin::Stored,
+            Answered::Measured => Origin::Measured,
+            Answered::Overridden => Origin::Overridden,
+            Answered::Outright | Answered::Held => Origin::Declared,
+        };
+        self.insert_fusion(
+            route,
+            problem,
+            Fusion { pays: found.pays, origin, question: found.question.clone() },
+        );
+    }
+
+    fn insert_fusion(&mut self, route: &RowRoute<'_>, problem: &Problem, answer: Fusion) {
         let place = self.place(route.name(), route, problem);
         let fusion = self.fusions.entry(route.name().to_owned()).or_default();
-        fusion.entry(place).or_default().insert(problem.m, pays);
+        fusion.entry(place).or_default().insert(problem.m, answer);
+    }
+
+    /// In how many parts attention is computed, where its launch leaves a choice.
+    pub fn put_parts(&mut self, parts: u32) {
+        self.parts = Some(parts);
+    }
+
+    /// As settled.
+    pub fn parts(&self) -> Option<u32> {
+        self.parts
     }
 
     /// Whether matrix cores pay at all; where they do not, rows on them are held back.
@@ -74,23 +167,61 @@ impl Answers {
         self.no_matrix = on_them.map(|row| row.name.to_string()).collect();
     }
 
+    /// Whether a row runs on matrix cores that do not pay.
+    pub fn holds_matrix_back(&self, row: &str) -> bool {
+        self.no_matrix.contains(row)
+    }
+
+    /// That `over_blocks` steps back for `widened` wherever that serves.
+    pub fn put_widened(&mut self, over_blocks: &str, widened: RowRoute<'static>, answered: Answered) {
+        let origin = if answered == Answered::Overridden { Origin::Overridden } else { Origin::Measured };
+        self.widened.insert(over_blocks.to_owned(), Widened { route: widened, origin });
+    }
+
+    /// Adds what others found; where both answer one question, theirs is later.
+    pub fn merge(&mut self, later: Answers) {
+        for (family, places) in later.members {
+            let known = self.members.entry(family).or_default();
+            places.into_iter().for_each(|(place, answers)| known.entry(place).or_default().extend(answers));
+        }
+        for (row, places) in later.fusions {
+            let known = self.fusions.entry(row).or_default();
+            places.into_iter().for_each(|(place, answers)| known.entry(place).or_default().extend(answers));
+        }
+        self.parts = later.parts.or(self.parts);
+        self.steps.extend(later.steps);
+        self.cols.extend(later.cols);
+        self.no_matrix.extend(later.no_matrix);
+        self.widened.extend(later.widened);
+    }
+
     /// Whether one launch over `columns` sequences pays for a format.
-    pub fn put_cols(&mut self, format: cajeta_abi::FormatId, columns: u64, pays: bool) {
-        self.cols.insert((format.0, columns), pays);
+    pub fn put_cols(&mut self, format: cajeta_abi::FormatId, columns: u64, pays: bool, origin: Origin) {
+        self.cols.insert((format.0, columns), (pays, origin));
     }
 
     /// Whether one launch over `columns` sequences beats as many of one row: as settled for the nearest
     /// number; nothing where it was not settled for the format at all.
     pub fn cols_pay(&self, format: cajeta_abi::FormatId, columns: u64) -> Option<bool> {
+        self.cols(format, columns).map(|(pays, _)| pays)
+    }
+
+    /// How it was found that as many launches of one row beat one launch over `columns` sequences; nothing
+    /// where it was not.
+    pub fn launch_each(&self, format: cajeta_abi::FormatId, columns: u64) -> Option<Origin> {
+        self.cols(format, columns).and_then(|(pays, origin)| (!pays).then_some(origin))
+    }
+
+    fn cols(&self, format: cajeta_abi::FormatId, columns: u64) -> Option<(bool, Origin)> {
         let settled = self.cols.range((format.0, 0)..=(format.0, u64::MAX));
-        settled.min_by_key(|((_, known), _)| distance(*known, columns)).map(|(_, pays)| *pays)
+        settled.min_by_key(|((_, known), _)| distance(*known, columns)).map(|(_, found)| *found)
     }
 
     /// How many questions are settled.
     pub fn len(&self) -> usize {
         let shapes = self.members.values().flat_map(BTreeMap::values).map(BTreeMap::len).sum::<usize>();
         let fusions = self.fusions.values().flat_map(BTreeMap::values).map(BTreeMap::len).sum::<usize>();
-        shapes + fusions + self.cols.len()
+        shapes + fusions + self.cols.len() + usize::from(self.parts.is_some())
     }
 
     /// Whether none is.
@@ -100,33 +231,59 @@ impl Answers {
 
     fn place(&mut self, of: &str, route: &RowRoute<'_>, problem: &Problem) -> Place {
         self.steps.insert(of.to_owned(), route.row().problem_step as usize);
-        let Problem { n, k, .. } = *problem;
-        Place { regime: route.regime(), format: route.format().0, n, k }
+        let op = route.row().steps.get(route.row().problem_step as usize).map(|step| step.op);
+        let Problem { n, .. } = *problem;
+        Place { regime: route.regime(), format: route.format().0, n, k: inputs(op, problem) }
     }
 
     /// The place a call asks about, and its rows.
     fn asked(&self, of: &str, query: &RowQuery<'_>) -> Option<(Place, u64)> {
-        let problem = query.steps().get(*self.steps.get(of)?)?.problem;
+        let step = query.steps().get(*self.steps.get(of)?)?;
+        let (problem, k) = (&step.problem, inputs(Some(step.op.id()), &step.problem));
         let (regime, format) = (query.regime(), query.format().0);
-        Some((Place { regime, format, n: problem.n, k: problem.k }, problem.m))
+        Some((Place { regime, format, n: problem.n, k }, problem.m))
     }
 }
 
 impl Preference<RowCall<'_>> for Answers {
     fn prefer<'s>(&'s self, family: &str, call: &RowCall<'_>) -> Option<Preferred<'s>> {
-        let (place, m) = self.asked(family, call.query())?;
-        let member = nearest(self.members.get(family)?.get(&place)?, m)?;
-        Some(Preferred { row: &member.row, origin: member.origin })
+        let settled = || {
+            let (place, m) = self.asked(family, call.query())?;
+            let member = nearest(self.members.get(family)?.get(&place)?, m)?;
+            Some(Preferred { row: &member.row, origin: member.origin })
+        };
+        // It is the only one of its design that serves a layout; what this adds is where it comes from.
+        let widened = || {
+            let of_family = |widened: &&Widened| widened.route.family() == family && widened.serves(call);
+            let widened = self.widened.values().find(of_family)?;
+            Some(Preferred { row: widened.route.name(), origin: widened.origin })
+        };
+        settled().or_else(widened)
+    }
+
+    fn confirmed(&self, row: &str, call: &RowCall<'_>) -> Option<Origin> {
+        let (place, m) = self.asked(row, call.query())?;
+        let fusion = nearest(self.fusions.get(row)?.get(&place)?, m)?;
+        fusion.pays.then_some(fusion.origin)
     }
 
     fn held_back<'s>(&'s self, row: &str, call: &RowCall<'_>) -> Option<&'s str> {
         if self.no_matrix.contains(row) {
             return Some(NO_MATRIX);
         }
+        if self.widened.get(row).is_some_and(|widened| widened.serves(call)) {
+            return Some(WIDENED);
+        }
         let (place, m) = self.asked(row, call.query())?;
-        let pays = nearest(self.fusions.get(row)?.get(&place)?, m)?;
-        (!pays).then_some(SLOWER)
+        let fusion = nearest(self.fusions.get(row)?.get(&place)?, m)?;
+        (!fusion.pays).then_some(if fusion.origin == Origin::Overridden { TOLD } else { SLOWER })
     }
+}
+
+/// The inputs of a problem that tell one question from another. How far attention looks back does not: it
+/// is settled at one depth and serves at all.
+fn inputs(op: Option<OpId>, problem: &Problem) -> u64 {
+    if op == Some(Op::Attention.id()) { 0 } else { problem.k }
 }
 
 /// The value of the nearest number, by ratio.
@@ -159,8 +316,10 @@ mod tests {
         let mut answers = Answers::default();
         let (q4k, q6k) = (FormatId(12), FormatId(14));
         assert_eq!(answers.cols_pay(q4k, 4), None);
-        answers.put_cols(q4k, 2, false);
-        answers.put_cols(q4k, 8, true);
+        answers.put_cols(q4k, 2, false, Origin::Stored);
+        answers.put_cols(q4k, 8, true, Origin::Measured);
+        let each = [2, 3, 8].map(|columns| answers.launch_each(q4k, columns));
+        assert_eq!(each, [Some(Origin::Stored), Some(Origin::Stored), None]);
         assert_eq!((answers.cols_pay(q4k, 2), answers.cols_pay(q4k, 16)), (Some(false), Some(true)));
         assert_eq!((answers.cols_pay(q6k, 2), answers.len()), (None, 2));
     }

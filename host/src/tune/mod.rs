@@ -10,14 +10,18 @@ pub mod timer;
 pub mod store;
 mod error;
 pub mod key;
+pub mod overrides;
 mod tuning;
+mod site;
 mod family;
 mod choice;
 pub mod bench;
 pub mod calibration;
 pub mod probes;
 mod answers;
+mod columns;
 mod prewarm;
+mod premises;
 #[cfg(test)]
 mod choice_tests;
 
@@ -25,5 +29,7 @@ pub use answers::Answers;
 pub use choice::{FamilyProbe, ShapeAnswer, ShapeChoice};
 pub use error::TuneError;
 pub use family::{KernelSource, TileFamily};
-pub use prewarm::{Given, Prewarm};
+pub use premises::{Premises, Usable};
+pub use prewarm::Prewarm;
+pub use site::{ArgSet, Nowhere, Segments, Site};
 pub use tuning::{ArmId, FOREIGN_PERCENT_MAX, Hold, Keep, Question, Settled, Spent, Timed, Tuning};

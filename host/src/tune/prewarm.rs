@@ -4,15 +4,22 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use cajeta_abi::{Capability, FormatId, Problem, Row};
-use cajeta_plugin_host::{BufferSpan, Device, DeviceError};
+use cajeta_catalog::op::Op;
+use cajeta_plugin_host::{Device, DeviceError};
 
 use super::answers::Answers;
 use super::bench::{RowProbe, plain_scalars};
+use super::choice::FamilyProbe;
 use super::choice::ShapeChoice;
+use super::columns::{Largest, LargestWeights};
 use super::error::TuneError;
-use super::family::{TileFamily, gates_hold};
-use super::probes::{self, once};
+use super::family::{KernelSource, TileFamily, gates_hold};
+use super::probes;
+use super::probes::cols::Asked;
+use super::site::{Segments, Site};
+use super::tuning::Timed;
 use super::tuning::{Hold, Tuning};
+use crate::route::Origin;
 use crate::route::rows::RowRoute;
 
 /// Settles questions of one device, each once.
@@ -23,12 +30,13 @@ pub struct Prewarm<'a> {
     probe: RowProbe,
     answers: Answers,
     seen: BTreeSet<(usize, [u64; 3])>,
+    largest: LargestWeights,
+    /// Whether one launch over several sequences pays. Apart from the other answers: a step is lowered as
+    /// if it did until each number of sequences was asked about.
+    columns: Answers,
     /// When to stop timing; what is remembered still answers.
     until: Option<Instant>,
 }
-
-/// Spans that stand for arguments of a launch: resident weights.
-pub type Given<'a> = dyn Fn(usize) -> Option<BufferSpan> + 'a;
 
 impl<'a> Prewarm<'a> {
     /// A prewarm that has settled nothing yet. `supports` answers for the device's capabilities.
@@ -48,8 +56,22 @@ impl<'a> Prewarm<'a> {
             probe,
             answers: Answers::default(),
             seen: BTreeSet::new(),
+            largest: LargestWeights::default(),
+            columns: Answers::default(),
             until: None,
         })
+    }
+
+    /// Begins with what is settled already.
+    #[must_use]
+    pub fn knowing(mut self, answers: Answers) -> Prewarm<'a> {
+        self.answers = answers;
+        self
+    }
+
+    /// What is settled so far.
+    pub fn answers(&self) -> &Answers {
+        &self.answers
     }
 
     /// Stops timing after `budget`: what is not settled by then stays as declared, and is asked again by
@@ -67,8 +89,9 @@ impl<'a> Prewarm<'a> {
     }
 
     /// Settles what one launch of a lowered program asks: which member of its family serves and, for a
-    /// fusion, whether it beats its parts. `given` provides resident weights by argument. A launch that
-    /// asks nothing, or was settled before, costs nothing; what cannot be timed stays as declared.
+    /// fusion, whether it beats its parts. `site` has the launches in the place where a model runs them. A
+    /// launch that asks nothing, or was settled before, costs nothing; what cannot be timed stays as
+    /// declared.
     ///
     /// # Errors
     /// When the device is lost, or no member of the family can be launched.
@@ -77,10 +100,13 @@ impl<'a> Prewarm<'a> {
         row: usize,
         problem: &Problem,
         scalars: &[u8],
-        given: &Given<'_>,
+        site: &mut dyn Site,
     ) -> Result<(), TuneError> {
         let rows = self.device.backend().rows();
         let Some(lead) = rows.get(row) else { return Ok(()) };
+        for largest in self.largest.pass(row, lead, problem, scalars) {
+            self.columns(&largest, site)?;
+        }
         if !self.seen.insert((row, [problem.m, problem.n, problem.k])) {
             return Ok(());
         }
@@ -90,16 +116,22 @@ impl<'a> Prewarm<'a> {
         let _hold = self.hold();
         let family = TileFamily::of_row(rows, row, &|other| self.admits(other, problem, scalars));
         let mut serving = row;
+        // Whoever of them serves when it is lowered again asks the same.
+        let problem_of = [problem.m, problem.n, problem.k];
+        self.seen.extend(family.members.iter().map(|&member| (member, problem_of)));
         if !lead.family.is_empty() && family.members.len() > 1 {
             let choice = ShapeChoice::new(self.tuning, self.device, self.device.facts());
-            let mut probe = self.probe.with(given);
+            let mut probe = InPlace { probe: &mut self.probe, site, row };
             let answer = choice.choose(&family, problem, scalars, &mut probe)?;
             serving = answer.row;
             let name = rows.get(serving).map_or("", |row| row.name.as_str());
             self.answers.put_member(&route, problem, name, answer.answered);
         }
+        if lead.steps.iter().all(|step| step.op == Op::Attention.id()) {
+            self.parts([row, serving], problem, scalars, site)?;
+        }
         if lead.steps.len() > 1 {
-            self.fusion(serving, problem, scalars)?;
+            self.fusion(&family, serving, problem, scalars, site)?;
         }
         Ok(())
     }
@@ -110,60 +142,179 @@ impl<'a> Prewarm<'a> {
     /// # Errors
     /// When the device is lost.
     pub fn cols(&mut self, format: FormatId, columns: u64, rows: u64, cols: u64) -> Result<(), TuneError> {
-        let admits = |row: &Row, problem: &Problem| {
-            plain_scalars(row).is_ok_and(|scalars| self.admits(row, problem, &scalars))
+        self.cols_over(Asked { format, columns, n: rows, k: cols, layout: None }, &mut |_| Ok(None))
+    }
+
+    /// Likewise in the place where a step has the launch.
+    fn columns(&mut self, largest: &Largest, site: &mut dyn Site) -> Result<(), TuneError> {
+        let Largest { asked, row, problem, scalars } = largest;
+        self.cols_over(*asked, &mut |trial| {
+            let forms = site.forms(*row, problem, scalars, trial)?;
+            let forms = forms.and_then(|forms| <[Segments; 2]>::try_from(forms).ok());
+            Ok(forms.map(|forms| (forms, site.step_bytes())))
+        })
+    }
+
+    fn cols_over(&mut self, asked: Asked, in_place: &mut probes::cols::Trial<'_>) -> Result<(), TuneError> {
+        let supports = self.supports;
+        let admitted = |row: &Row, problem: &Problem, scalars: &[u8]| admits(supports, row, problem, scalars);
+        let alone = |row: &Row, problem: &Problem| {
+            plain_scalars(row).is_ok_and(|scalars| admitted(row, problem, &scalars))
         };
-        let asked = probes::cols::Asked { format, columns, n: rows, k: cols };
-        let Some(pair) = probes::cols::pair(self.device.backend().rows(), &asked, &admits) else {
+        let Some(pair) = probes::cols::pair(self.device.backend().rows(), &asked, &alone) else {
             return Ok(());
         };
         let _hold = self.hold();
-        let mut arms = probes::cols::DeviceArms::new(self.device, &mut self.probe, pair);
-        if let Some(pays) = probes::cols::settle(self.tuning, &mut arms, &pair)? {
-            self.answers.put_cols(format, columns, pays);
-        }
-        Ok(())
-    }
-
-    /// Settles once per process whether matrix cores pay, at a product of a format. Without rows of both
-    /// kinds there is nothing to settle.
-    ///
-    /// # Errors
-    /// When the device is lost.
-    pub fn matrix_cores(&mut self, format: FormatId, problem: &Problem) -> Result<(), TuneError> {
-        let rows = self.device.backend().rows();
-        let admits = |row: &Row| plain_scalars(row).is_ok_and(|scalars| self.admits(row, problem, &scalars));
-        let Some(rivals) = once::matrix_rivals(rows, format, &admits) else { return Ok(()) };
-        let _hold = self.hold();
-        let name = once::MATRIX_CORES_PAY;
-        if let Some(pays) = once::settle(self.tuning, name, rows, rivals, problem, &mut self.probe)? {
-            self.answers.put_matrix_cores(rows, pays);
+        let mut trial = [self.answers.clone(), self.answers.clone()];
+        trial[1].put_cols(asked.format, asked.columns, false, Origin::Measured);
+        let mut there = || in_place(&trial);
+        let mut arms =
+            probes::cols::DeviceArms::new(self.device, &mut self.probe, pair, &admitted, &mut there);
+        if let Some((pays, origin)) = probes::cols::settle(self.tuning, &mut arms, &pair)? {
+            self.columns.put_cols(asked.format, asked.columns, pays, origin);
         }
         Ok(())
     }
 
     /// What was settled.
-    pub fn finish(self) -> Answers {
+    pub fn finish(mut self) -> Answers {
+        self.answers.merge(self.columns);
         self.answers
     }
 
-    fn fusion(&mut self, row: usize, problem: &Problem, scalars: &[u8]) -> Result<(), TuneError> {
+    /// In how many parts attention is computed, by the first that leaves a choice: of the row that a step
+    /// has in place, and the one that is to serve there.
+    fn parts(
+        &mut self,
+        [placed, row]: [usize; 2],
+        problem: &Problem,
+        scalars: &[u8],
+        site: &mut dyn Site,
+    ) -> Result<(), TuneError> {
+        let Ok(geometry) = self.device.geometry(row, problem, scalars) else { return Ok(()) };
+        if self.answers.parts().is_some() || geometry.split_max <= geometry.split_min.max(1) {
+            return Ok(());
+        }
+        let mut arms = Parts {
+            device: self.device,
+            probe: &mut self.probe,
+            site,
+            placed,
+            asked: (row, *problem, scalars),
+        };
+        if let Some(parts) = probes::part_wgs::settle(self.tuning, &geometry, &mut arms)? {
+            self.answers.put_parts(parts);
+        }
+        Ok(())
+    }
+
+    /// Whether the fusion that serves beats its parts. Where it does not, no other member of its family
+    /// is to serve in its stead.
+    fn fusion(
+        &mut self,
+        family: &TileFamily,
+        row: usize,
+        problem: &Problem,
+        scalars: &[u8],
+        site: &mut dyn Site,
+    ) -> Result<(), TuneError> {
         let backend = self.device.backend();
         let rows = backend.rows();
         let admits = |row: &Row, problem: &Problem, scalars: &[u8]| self.admits(row, problem, scalars);
         let Some(parts) = probes::fused::parts(rows, row, problem, scalars, &admits) else { return Ok(()) };
         let whole = probes::fused::Part { row, problem: *problem, scalars: scalars.to_vec() };
-        let mut arms = probes::fused::DeviceArms::new(self.device, &mut self.probe, whole, &parts);
-        if let Some(pays) = probes::fused::settle(self.tuning, rows, row, problem, &parts, &mut arms)?
-            && let Some(lead) = rows.get(row)
-            && let Some((_, route)) = RowRoute::new(row, lead, backend.layouts())
-        {
-            self.answers.put_fusion(&route, problem, pays);
+        let members: Vec<RowRoute<'_>> = family
+            .members
+            .iter()
+            .filter_map(|&index| RowRoute::new(index, rows.get(index)?, backend.layouts()))
+            .map(|(_, route)| route)
+            .collect();
+        let answered = |pays| {
+            let mut answers = self.answers.clone();
+            members.iter().for_each(|member| answers.put_fusion(member, problem, pays));
+            answers
+        };
+        let mut arms = LazyForms {
+            site,
+            trial: [answered(true), answered(false)],
+            arms: probes::fused::DeviceArms::new(self.device, &mut self.probe, whole, &parts),
+            asked: (row, *problem, scalars),
+        };
+        if let Some(found) = probes::fused::settle(self.tuning, rows, row, problem, &parts, &mut arms)? {
+            members.iter().for_each(|member| self.answers.put_found(member, problem, &found));
         }
         Ok(())
     }
 
     fn admits(&self, row: &Row, problem: &Problem, scalars: &[u8]) -> bool {
-        row.needs.iter().all(|need| (self.supports)(need.capability)) && gates_hold(row, problem, scalars)
+        admits(self.supports, row, problem, scalars)
+    }
+}
+
+/// Whether a device can run a row at a problem.
+fn admits(supports: &dyn Fn(Capability) -> bool, row: &Row, problem: &Problem, scalars: &[u8]) -> bool {
+    row.needs.iter().all(|need| supports(need.capability)) && gates_hold(row, problem, scalars)
+}
+
+/// Times members of a family in place, which is looked for only if they are timed at all.
+struct InPlace<'a> {
+    probe: &'a mut RowProbe,
+    site: &'a mut dyn Site,
+    /// The row that a step has there.
+    row: usize,
+}
+
+impl FamilyProbe for InPlace<'_> {
+    fn time(&mut self, rows: &[usize], problem: &Problem, scalars: &[u8]) -> Result<Timed, TuneError> {
+        let sets = self.site.sets(self.row, problem, scalars)?;
+        self.probe.placed(sets, self.site.step_bytes()).time(rows, problem, scalars)
+    }
+}
+
+/// Likewise of the parts of an attention.
+struct Parts<'a> {
+    device: &'a Device,
+    probe: &'a mut RowProbe,
+    site: &'a mut dyn Site,
+    /// The row that a step has there.
+    placed: usize,
+    asked: (usize, Problem, &'a [u8]),
+}
+
+impl probes::part_wgs::Arms for Parts<'_> {
+    fn code(&self) -> Option<[u8; 32]> {
+        let manifest = self.device.manifest(self.asked.0)?;
+        (manifest.present & cajeta_abi::Manifest::CODE_HASH != 0).then_some(manifest.code_hash)
+    }
+
+    fn time(&mut self, parts: &[u32]) -> Result<Timed, TuneError> {
+        let (row, problem, scalars) = self.asked;
+        let sets = self.site.sets(self.placed, &problem, scalars)?;
+        self.probe.placed(sets, self.site.step_bytes()).parts(row, &problem, scalars, parts)
+    }
+}
+
+/// Likewise of a fusion and its parts.
+struct LazyForms<'a> {
+    site: &'a mut dyn Site,
+    /// What a step goes by when it is fused, and when it is not.
+    trial: [Answers; 2],
+    arms: probes::fused::DeviceArms<'a>,
+    asked: (usize, Problem, &'a [u8]),
+}
+
+impl probes::fused::Arms for LazyForms<'_> {
+    fn code(&self, row: usize) -> Option<[u8; 32]> {
+        self.arms.code(row)
+    }
+
+    fn time(&mut self) -> Result<Timed, TuneError> {
+        let (row, problem, scalars) = self.asked;
+        if let Some(forms) = self.site.forms(row, &problem, scalars, &self.trial)?
+            && let Ok(forms) = <[Segments; 2]>::try_from(forms)
+        {
+            self.arms.set_in_place(forms, self.site.step_bytes());
+        }
+        self.arms.time()
     }
 }

@@ -3,6 +3,8 @@
 
 mod commands;
 mod load;
+mod columns;
+mod widened;
 #[allow(dead_code)]
 #[path = "../cli/program.rs"]
 mod program;
@@ -14,7 +16,7 @@ use std::time::Duration;
 use cajeta::tune::bench::{RowBench, plain_scalars};
 use cajeta::tune::store::{Autotune, BuildParts, DeviceKey, list};
 use cajeta::tune::timer::{DeviceQueue, KernelTimer, Tier};
-use cajeta::tune::{Answers, Prewarm, Spent, Tuning};
+use cajeta::tune::{Answers, Nowhere, Prewarm, Spent, Tuning};
 use cajeta_abi::{Capability, FormatId, Problem, Regime, Row};
 use cajeta_catalog::op::Op;
 use cajeta_plugin_host::{Device, open_path};
@@ -73,7 +75,7 @@ fn settle(device: &Device, tuning: &Tuning) -> Answers {
     ];
     for (row, problem) in launches {
         let scalars = plain_scalars(&device.backend().rows()[row]).expect("no model needed");
-        prewarm.launch(row, &problem, &scalars, &|_| None).expect("settled");
+        prewarm.launch(row, &problem, &scalars, &mut Nowhere).expect("settled");
     }
     prewarm.cols(Q4_K, 4, 256, 512).expect("settled");
     prewarm.finish()
@@ -91,7 +93,7 @@ fn a_second_load_runs_no_probe_and_says_the_same() {
         list(folder.path()).expect("listed").iter().map(|entry| entry.name()).collect();
     let expected = [
         "colsPays-q4k-b4",
-        "colsSeg-gateup-512x512-b4",
+        "colsSeg-gateup-512x512-b4.q4k",
         "mvVariant-q4k-256x512-c1",
         "shape.q4kPanelGemm.32x256x512",
         "shape.q4kPanelGemm.32x256x512.margin",
@@ -120,7 +122,7 @@ fn a_spent_budget_times_nothing_and_still_answers_what_is_remembered() {
         let tuning = tuning(&device, folder.path());
         let mut prewarm = Prewarm::new(&tuning, &device, &supports).expect("a queue").within(budget);
         let problem = Problem { m: 1, n, k: 256, batch: 1, aux: 0 };
-        prewarm.launch(index, &problem, &scalars, &|_| None).expect("settled");
+        prewarm.launch(index, &problem, &scalars, &mut Nowhere).expect("settled");
         (prewarm.finish().len(), tuning.spent().stored > 0)
     };
     let (settled, timed) = load(Duration::from_secs(3600), 128);
@@ -166,6 +168,7 @@ fn the_devices_clock_agrees_with_the_hosts() {
     let arm = cajeta::tune::timer::Arm {
         name: "product".into(),
         launches: 1,
+        most: u32::MAX,
         prepare: Box::new(|launches| bench.list(&mut side.borrow_mut(), index, launches)),
     };
     let timings = timer.compare(&[arm]).expect("timed");
@@ -190,7 +193,7 @@ fn every_row_that_needs_no_model_is_settled_on_a_device_that_answers_late() {
             let Some(scalars) = plain_scalars(row).ok().filter(|_| reads) else { continue };
             let problem = Problem { m: 2, n: 32, k: 256, batch: 1, aux: 0 };
             prewarm
-                .launch(index, &problem, &scalars, &|_| None)
+                .launch(index, &problem, &scalars, &mut Nowhere)
                 .unwrap_or_else(|error| panic!("{}: {error}", row.name));
             asked += 1;
         }

@@ -105,7 +105,8 @@ impl Buffer {
         })
     }
 
-    pub(super) fn handle(&self) -> Handle {
+    /// The backend's handle: what tells this buffer from others of its device.
+    pub fn handle(&self) -> Handle {
         self.0.handle
     }
 }

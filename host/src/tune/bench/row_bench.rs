@@ -7,6 +7,7 @@ use cajeta_plugin_host::{BufferSpan, Device, DeviceError, LaunchSpec, List, Queu
 use super::contents::Random;
 use super::operands::{ArgBytes, arg_bytes};
 use crate::tune::TuneError;
+use crate::tune::site::ArgSet;
 
 /// Most bytes of copies of a weight.
 const COPIES_BYTES_MAX: u64 = 1 << 30;
@@ -89,6 +90,30 @@ impl RowBench {
         Ok(RowBench { device, problem: *problem, scalars, sets, written })
     }
 
+    /// Launches over arguments that are there already: those a model's step has, layer after layer. Nothing is
+    /// allocated or written.
+    ///
+    /// # Errors
+    /// No arguments at all.
+    pub fn over(
+        device: &Device,
+        problem: &Problem,
+        scalars: &[u8],
+        sets: Vec<ArgSet>,
+    ) -> Result<RowBench, TuneError> {
+        if sets.is_empty() {
+            let why = "no launch of it is in place".to_owned();
+            return Err(TuneError::Untimed { what: "a launch".to_owned(), why });
+        }
+        Ok(RowBench {
+            device: device.clone(),
+            problem: *problem,
+            scalars: scalars.to_vec(),
+            sets,
+            written: None,
+        })
+    }
+
     /// As [`RowBench::new`], with the launches spread over so much memory that no cache holds it: every
     /// operand has a stripe of its own in buffers that many launches share.
     ///
@@ -153,6 +178,20 @@ impl RowBench {
         row: usize,
         launches: u32,
     ) -> Result<Vec<LaunchSpec>, DeviceError> {
+        self.specs_in_parts(queue, row, launches, None)
+    }
+
+    /// The same with the reduction in so many parts; in the fewest without a number.
+    ///
+    /// # Errors
+    /// As [`RowBench::specs`].
+    pub fn specs_in_parts(
+        &self,
+        queue: &mut Queue,
+        row: usize,
+        launches: u32,
+        parts: Option<u32>,
+    ) -> Result<Vec<LaunchSpec>, DeviceError> {
         let geometry =
             self.device.backend().geometry(row, self.device.facts(), &self.problem, &self.scalars)?;
         let scratch = match geometry.scratch_bytes {
@@ -169,7 +208,7 @@ impl RowBench {
         };
         let spec = |args: &Vec<Option<BufferSpan>>| LaunchSpec {
             row,
-            split: geometry.split_min.max(1),
+            split: parts.unwrap_or(geometry.split_min).max(1),
             problem: self.problem,
             args: args.clone(),
             scalars: self.scalars.clone(),

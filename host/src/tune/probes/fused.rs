@@ -1,7 +1,7 @@
-//! Whether a fusion beats its parts: `colsSeg-gateup-28672x4096-b4` for segments of projections,
-//! `fused.q4kPanelGemmAdd.512x4096x4096` for the others.
+//! Whether a fusion beats its parts: `colsSeg-gateup-28672x4096-b4.q4k` for segments of projections,
+//! `fused.q4kPanelGemmAddAvx512.512x4096x4096` for the others.
 
-use cajeta_abi::{FormatId, Problem, Row};
+use cajeta_abi::{DtypeId, FormatId, Problem, Row};
 use cajeta_catalog::op::{Op, attr};
 use cajeta_catalog::oracle::shapes::{row_ops, step_problems};
 use cajeta_catalog::scalars::scalar_bytes;
@@ -10,6 +10,7 @@ use cajeta_plugin_host::Device;
 use crate::record::{Answered, Probe, Record};
 use crate::tune::bench::{Form, Piece, RowProbe};
 use crate::tune::key::{self, Segment};
+use crate::tune::site::Segments;
 use crate::tune::tuning::{ArmId, Keep, Question, Timed, Tuning};
 use crate::tune::{KernelSource, TuneError};
 
@@ -84,9 +85,22 @@ pub fn name(row: &Row, problem: &Problem, parts: &[Part], rows: &[Row]) -> Strin
         _ => None,
     };
     match segment {
-        Some(segment) => key::cols_segment(segment, outputs, problem.k, problem.m),
-        None => key::shape(&key::family_label(row), problem).replacen("shape.", "fused.", 1),
+        Some(segment) => key::cols_segment(segment, outputs, problem.k, problem.m, &formats(row)),
+        None => key::fused(row, problem),
     }
+}
+
+/// Formats of a row's weights in blocks, each once.
+fn formats(row: &Row) -> Vec<FormatId> {
+    let weights =
+        row.args.iter().filter(|spec| spec.dtype == DtypeId::BYTES && spec.format != FormatId::NONE);
+    let mut formats: Vec<FormatId> = Vec::new();
+    for spec in weights {
+        if !formats.contains(&spec.format) {
+            formats.push(spec.format);
+        }
+    }
+    formats
 }
 
 /// What the probe asks to be launched.
@@ -101,7 +115,19 @@ pub trait Arms {
     fn time(&mut self) -> Result<Timed, TuneError>;
 }
 
-/// Settles whether a fusion pays. Nothing while timing is held, or when it cannot be timed.
+/// What was found about a fusion.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// Whether it is to serve.
+    pub pays: bool,
+    /// How that came about.
+    pub answered: Answered,
+    /// The name of the question.
+    pub question: String,
+}
+
+/// Settles whether a fusion pays; the name of its family fixes the answer too. Nothing while timing is
+/// held, or when it cannot be timed.
 ///
 /// # Errors
 /// When the device is lost.
@@ -112,9 +138,9 @@ pub fn settle(
     problem: &Problem,
     parts: &[Part],
     arms: &mut dyn Arms,
-) -> Result<Option<bool>, TuneError> {
+) -> Result<Option<Found>, TuneError> {
     let Some(row) = rows.get(fused) else { return Ok(None) };
-    let name = name(row, problem, parts, rows);
+    let (name, family) = (name(row, problem, parts, rows), key::family_label(row));
     // The parts' code counts as one piece: any change of it is a change.
     let names = parts.iter().filter_map(|part| rows.get(part.row)).map(|row| row.name.as_str());
     let code = parts.iter().try_fold([0u8; 32], |mut all, part| {
@@ -126,10 +152,11 @@ pub fn settle(
         ArmId { name: row.name.to_string(), code: arms.code(fused) },
         ArmId { name: names.collect::<Vec<_>>().join("+"), code },
     ];
-    let question = Question { name: name.clone(), scope: &name, arms: ids, keep: Keep::Stored };
+    let question = Question { name: name.clone(), scope: &family, arms: ids, keep: Keep::Stored };
     let settled = tuning.settle(&question, &mut || arms.time())?;
     let pays = settled.arm == 0;
     let known = settled.answered != Answered::Held;
+    let found = Found { pays, answered: settled.answered, question: name.clone() };
     Record::from(Probe {
         probe: name,
         answer: if pays { FUSED } else { IN_PARTS }.to_owned(),
@@ -139,14 +166,16 @@ pub fn settle(
         not_stored: settled.not_stored,
     })
     .emit();
-    Ok(known.then_some(pays))
+    Ok(known.then_some(found))
 }
 
-/// The arms on a device.
+/// The arms on a device: in the place a step has for them where there is a model, else over operands of
+/// their own.
 pub struct DeviceArms<'a> {
     device: &'a Device,
     probe: &'a mut RowProbe,
     forms: [Form; 2],
+    placed: Option<([Segments; 2], u64)>,
 }
 
 impl<'a> DeviceArms<'a> {
@@ -158,7 +187,12 @@ impl<'a> DeviceArms<'a> {
             Form { name: FUSED.to_owned(), pieces: vec![piece(fused)] },
             Form { name: IN_PARTS.to_owned(), pieces },
         ];
-        DeviceArms { device, probe, forms }
+        DeviceArms { device, probe, forms, placed: None }
+    }
+
+    /// Times them in place: what a step launches fused and in parts, and how many bytes of weights it reads.
+    pub fn set_in_place(&mut self, forms: [Segments; 2], step_bytes: u64) {
+        self.placed = Some((forms, step_bytes));
     }
 }
 
@@ -169,7 +203,10 @@ impl Arms for DeviceArms<'_> {
     }
 
     fn time(&mut self) -> Result<Timed, TuneError> {
-        self.probe.forms(&self.forms)
+        match self.placed.take() {
+            Some(([fused, parts], bytes)) => self.probe.segments(&[(FUSED, fused), (IN_PARTS, parts)], bytes),
+            None => self.probe.forms(&self.forms),
+        }
     }
 }
 
@@ -213,15 +250,17 @@ mod tests {
         for launches in [100, 0] {
             let tuning = tuning(Some(folder.path()), None);
             let pays = settle(&tuning, &rows, 2, &problem, &parts, &mut arms).expect("settled");
-            assert_eq!((pays, tuning.spent().stored), (Some(false), launches));
-            let stored = tuning.store().recall("colsSeg-gateup-28672x4096-b4").expect("kept");
+            let pays = pays.map(|found| (found.pays, found.question));
+            let expected = Some((false, "colsSeg-gateup-28672x4096-b4.q4k".to_owned()));
+            assert_eq!((pays, tuning.spent().stored), (expected, launches));
+            let stored = tuning.store().recall("colsSeg-gateup-28672x4096-b4.q4k").expect("kept");
             assert_eq!(stored.value, "q4kCols+q4kCols+gluSilu");
         }
         assert_eq!(arms.1, 1);
     }
 
     #[test]
-    fn other_fusions_go_by_their_family() {
+    fn other_fusions_go_by_their_row() {
         let rows = registry();
         let problem = Problem { m: 512, n: 4096, k: 64, batch: 1, aux: 0 };
         let parts = [Part { row: 0, problem, scalars: Vec::new() }];

@@ -19,6 +19,8 @@ const BRACKET_NS: f64 = 10e6;
 /// Where brackets are of one launch, an arm this many times slower than the fastest when warming is out
 /// of the race: seconds would be spent on confirming it.
 const HOPELESS: f64 = 1.5;
+/// Likewise where brackets are of many: a launch by itself says less.
+const HOPELESS_BY_ITSELF: f64 = 3.0;
 
 /// One of the things compared.
 pub struct Arm<'a, W> {
@@ -26,6 +28,9 @@ pub struct Arm<'a, W> {
     pub name: String,
     /// Launches it is made of.
     pub launches: u32,
+    /// How often a bracket may repeat it at most: an arm over so many different operands would find the
+    /// first ones again.
+    pub most: u32,
     /// Prepares it so many times over, to be submitted as one.
     pub prepare: Box<dyn Fn(u32) -> Result<W, DeviceError> + 'a>,
 }
@@ -37,11 +42,23 @@ impl<W> fmt::Debug for Arm<'_, W> {
 }
 
 /// A timer over a queue.
-#[derive(Debug)]
-pub struct KernelTimer<Q> {
+pub struct KernelTimer<Q: TimedQueue> {
     queue: Q,
     clock: Clock,
     launches: u64,
+    /// Run before each bracket that counts.
+    sweep: Option<Q::Work>,
+    /// Time a bracket is to take, where launches are long.
+    bracket_ns: f64,
+}
+
+impl<Q: TimedQueue + fmt::Debug> fmt::Debug for KernelTimer<Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KernelTimer")
+            .field("queue", &self.queue)
+            .field("clock", &self.clock)
+            .finish_non_exhaustive()
+    }
 }
 
 /// An arm that was prepared.
@@ -56,7 +73,18 @@ struct Bracket<W> {
 impl<Q: TimedQueue> KernelTimer<Q> {
     /// A timer that has timed nothing yet.
     pub fn new(queue: Q) -> KernelTimer<Q> {
-        KernelTimer { queue, clock: Clock::default(), launches: 0 }
+        KernelTimer { queue, clock: Clock::default(), launches: 0, sweep: None, bracket_ns: BRACKET_NS }
+    }
+
+    /// Runs `sweep` before each bracket that counts: work that leaves nothing in a cache of what the
+    /// bracket reads. It is not timed.
+    pub fn sweep_with(&mut self, sweep: Option<Q::Work>) {
+        self.sweep = sweep;
+    }
+
+    /// Makes brackets of long launches shorter, where less time may be spent than precision would like.
+    pub fn hurry(&mut self, bracket: std::time::Duration) {
+        self.bracket_ns = BRACKET_NS.min(bracket.as_secs_f64() * 1e9);
     }
 
     /// The queue, to prepare what is timed.
@@ -92,7 +120,8 @@ impl<Q: TimedQueue> KernelTimer<Q> {
         let fastest = warm.iter().copied().fold(f64::INFINITY, f64::min);
         let mut racing: Vec<usize> = (0..arms.len()).collect();
         racing.retain(|&arm| {
-            let hopeless = brackets[arm].times == 1 && warm[arm] > fastest * HOPELESS;
+            let times_slower = if brackets[arm].times == 1 { HOPELESS } else { HOPELESS_BY_ITSELF };
+            let hopeless = warm[arm] > fastest * times_slower;
             if hopeless {
                 timings[arm].rounds_ns = vec![warm[arm]];
             }
@@ -120,7 +149,8 @@ impl<Q: TimedQueue> KernelTimer<Q> {
         let ns = self.host_ns(&single)?;
         let of_one = u64::from(arm.launches);
         self.launches += 2 * of_one;
-        let times = (BRACKET_NS / ns.max(1.0)).ceil().clamp(1.0, f64::from(LAUNCHES)) as u32;
+        let most = f64::from(arm.most.clamp(1, LAUNCHES));
+        let times = (self.bracket_ns / ns.max(1.0)).ceil().clamp(1.0, most) as u32;
         if times == 1 {
             return Ok((Bracket { work: single, times, launches: of_one }, ns));
         }
@@ -151,6 +181,10 @@ impl<Q: TimedQueue> KernelTimer<Q> {
         };
         if tier == Tier::Host {
             for &arm in racing {
+                if let Some(sweep) = &self.sweep {
+                    let swept = self.queue.submit(sweep)?;
+                    self.queue.wait(swept)?;
+                }
                 let ns = self.host_ns(&brackets[arm].work)?;
                 self.launches += brackets[arm].launches;
                 add(arm, ns);
@@ -158,19 +192,29 @@ impl<Q: TimedQueue> KernelTimer<Q> {
             return Ok(());
         }
         let Tier::Event { scale } = tier else { return Ok(()) };
-        // The end of one bracket is the beginning of the next; the first needs a mark before it.
+        // The end of one bracket, or of the sweep behind it, is the beginning of the next; the first
+        // needs a mark before it.
         let Some(&first) = racing.first() else { return Ok(()) };
-        let mut marks = vec![self.queue.submit(&brackets[first].work)?];
-        self.launches += brackets[first].launches;
-        for &arm in racing {
-            marks.push(self.queue.submit(&brackets[arm].work)?);
+        let mut before = match &self.sweep {
+            Some(sweep) => self.queue.submit(sweep)?,
+            None => {
+                self.launches += brackets[first].launches;
+                self.queue.submit(&brackets[first].work)?
+            }
+        };
+        let mut marks = Vec::with_capacity(racing.len());
+        for (place, &arm) in racing.iter().enumerate() {
+            let end = self.queue.submit(&brackets[arm].work)?;
             self.launches += brackets[arm].launches;
+            marks.push((arm, before, end));
+            before = match &self.sweep {
+                Some(sweep) if place + 1 < racing.len() => self.queue.submit(sweep)?,
+                _ => end,
+            };
         }
-        if let Some(&last) = marks.last() {
-            self.queue.wait(last)?;
-        }
-        for (&arm, ends) in racing.iter().zip(marks.windows(2)) {
-            let time = self.queue.elapsed(ends[0], ends[1])?.unwrap_or_default();
+        self.queue.wait(before)?;
+        for (arm, begin, end) in marks {
+            let time = self.queue.elapsed(begin, end)?.unwrap_or_default();
             add(arm, time.as_secs_f64() * 1e9 * scale);
         }
         Ok(())
@@ -195,6 +239,7 @@ mod tests {
         Arm {
             name: name.to_owned(),
             launches: 1,
+            most: LAUNCHES,
             prepare: Box::new(move |launches| Ok(FakeQueue::work(name, launches, ns))),
         }
     }
@@ -212,6 +257,22 @@ mod tests {
         let last: Vec<&str> = runs[runs.len() - 15..].iter().map(|&(name, _)| name).collect();
         assert_eq!(last.concat(), "aabbbaaabbbaaab");
         assert!(runs[runs.len() - 15..].iter().all(|&(_, launches)| launches == LAUNCHES));
+    }
+
+    #[test]
+    fn a_sweep_runs_before_each_bracket_and_is_not_timed() {
+        for clock in [Some(1.0), None] {
+            let mut timer = KernelTimer::new(FakeQueue::new(clock));
+            timer.sweep_with(Some(FakeQueue::work("sweep", 1, 700_000.0)));
+            let few = |name, ns| Arm { most: 4, ..arm(name, ns) };
+            let timings = timer.compare(&[few("a", 20_000.0), few("b", 18_000.0)]).expect("no fault");
+            assert!((timings[1].median_ns - 18_000.0).abs() < 3_000.0, "{timings:?}");
+            let runs = timer.queue().runs.clone();
+            let last: Vec<&str> = runs[runs.len() - 20..].iter().map(|&(name, _)| name).collect();
+            let swept = last.chunks(2).all(|pair| pair[0] == "sweep" && pair[1] != "sweep");
+            assert!(swept, "{last:?}");
+            assert!(runs.iter().all(|&(name, launches)| name == "sweep" || launches <= 4), "{runs:?}");
+        }
     }
 
     #[test]

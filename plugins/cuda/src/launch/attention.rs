@@ -92,6 +92,16 @@ pub(super) fn split(entry: Entry, problem: &Problem, scalars: &[u8], multiproces
     Ok(wanted.min(problem.k / PART_POSITIONS).clamp(1, SPLIT_MAX) as u32)
 }
 
+/// Most parts: twice as many, where that leaves each enough positions. Parts of one length end together only when all
+/// sequences are of one length.
+pub(super) fn split_most(entry: Entry, problem: &Problem, fewest: u32) -> u32 {
+    if entry.regime == Regime::PREFILL_BATCH {
+        return fewest;
+    }
+    let most = u64::from(fewest).saturating_mul(2).min(problem.k / PART_POSITIONS).min(SPLIT_MAX);
+    u32::try_from(most).unwrap_or(fewest).max(fewest)
+}
+
 /// What the parts leave for each other.
 ///
 /// # Errors
@@ -176,6 +186,9 @@ mod tests {
         assert_eq!([of(1, 256, &plain), of(1, 8192, &plain), of(64, 8192, &plain)], [2, 33, 3]);
         let prefill = Entry { regime: Regime::PREFILL_BATCH, ..entry };
         assert_eq!(split(prefill, &problem(1, 1, 8192), &packed, 132).unwrap(), 1);
+        let most = |entry, k, fewest| split_most(entry, &problem(1, 1, k), fewest);
+        assert_eq!([most(entry, 256, 2), most(entry, 8192, 16), most(entry, 65536, 40)], [2, 32, 64]);
+        assert_eq!(most(prefill, 8192, 1), 1);
     }
 
     #[test]

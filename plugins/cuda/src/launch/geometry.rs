@@ -18,12 +18,13 @@ pub(crate) fn geometry(
 ) -> Answer<Geometry> {
     let multiprocessors = facts.get(Fact::MULTIPROCESSORS).unwrap_or(1);
     let split = shape::split(entry, problem, scalars, multiprocessors)?;
-    let Needs { scratch, semaphores } = shape::needs(entry, problem, scalars, split)?;
+    let most = shape::split_most(entry, problem, split);
+    let Needs { scratch, semaphores } = shape::needs(entry, problem, scalars, most)?;
     let stages = shape::stages(entry, problem, scalars, split, multiprocessors)?;
     let mut geometry = Geometry {
         cluster: [1; 3],
         split_min: split,
-        split_max: split,
+        split_max: most,
         scratch_bytes: scratch,
         semaphore_bytes: semaphores,
         ..Geometry::default()

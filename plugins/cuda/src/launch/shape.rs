@@ -59,6 +59,14 @@ pub(crate) fn split(entry: Entry, problem: &Problem, scalars: &[u8], multiproces
     }
 }
 
+/// Most parts it may be split in: what fills the device by count need not fill it by time.
+pub(crate) fn split_most(entry: Entry, problem: &Problem, fewest: u32) -> u32 {
+    match entry.kind {
+        Kind::Attention => attention::split_most(entry, problem, fewest),
+        _ => fewest,
+    }
+}
+
 /// The kernels of a launch in order.
 ///
 /// # Errors
