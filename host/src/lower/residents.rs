@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use cajeta_abi::{FormatId, LayoutId, Problem, Regime, Shape};
 use cajeta_catalog::op::Op;
+use cajeta_catalog::quant::Format;
 use cajeta_model_arch::plan::{Plan, PlanTensor, TensorId};
 
 use super::cover::{Choice, weight_key};
@@ -31,6 +32,48 @@ impl WeightKey {
     pub fn is_file(&self) -> bool {
         self.layout == LayoutId::GGUF
     }
+}
+
+/// Fourths of its sources that a layout may take before it counts as widened. Blocks that are rearranged
+/// stay about what they were: scales padded to words add less than a tenth. Blocks that are decoded grow
+/// by more than this, from the largest formats to f16 (8.5 bits to 16) as from 4 bits to int8.
+const WIDENED_FOURTHS: u64 = 5;
+/// Rows and values of the weight whose size in a layout says whether it is widened: so many that what a
+/// small tensor's last tile pads does not count.
+const LARGE: u64 = 4096;
+
+/// Whether a layout holds weights of some formats widened: in so much more memory than the file's blocks
+/// that it is made within a budget of its own.
+pub fn widens(registry: &dyn Registry, layout: LayoutId, formats: impl Iterator<Item = FormatId>) -> bool {
+    if layout.0 < LayoutId::OWN.0 {
+        return false;
+    }
+    let shapes: Vec<Shape> = formats.map(|format| Shape { format, rows: LARGE, width: LARGE }).collect();
+    let block_bytes = |shape: &Shape| Format::from_id(shape.format.0)?.row_bytes(LARGE)?.checked_mul(LARGE);
+    let Some(sources) = shapes.iter().map(block_bytes).sum::<Option<u64>>() else { return false };
+    let bytes = registry.layout_bytes(layout, &shapes);
+    bytes.is_ok_and(|bytes| bytes.saturating_mul(4) > sources.saturating_mul(WIDENED_FOURTHS))
+}
+
+/// Whether a weight is a widened copy of its tensors.
+pub fn is_widened(registry: &dyn Registry, plan: &Plan, key: &WeightKey) -> bool {
+    let formats = key.tensors.iter().map(|id| FormatId(plan.tensor(*id).format.id()));
+    widens(registry, key.layout, formats)
+}
+
+/// The widened copies that chosen rows read, in their order and each once. Those of one row come
+/// together: it serves with all of them or not at all.
+pub(super) fn widened_groups(
+    registry: &dyn Registry,
+    plan: &Plan,
+    choices: &[Choice],
+) -> Vec<Vec<WeightKey>> {
+    let mut seen = BTreeSet::new();
+    let groups = choices.iter().map(|choice| {
+        let keys = wanted(registry, std::slice::from_ref(choice)).into_iter();
+        keys.filter(|key| is_widened(registry, plan, key) && seen.insert(key.clone())).collect()
+    });
+    groups.filter(|group: &Vec<WeightKey>| !group.is_empty()).collect()
 }
 
 /// The weights that chosen rows read.
