@@ -23,13 +23,17 @@ pub(crate) struct DotArgs {
     pub(crate) out: *mut f32,
 }
 
-/// `R` rows by `C` columns.
+/// `R` rows by `C` columns. `FAR` asks for the weights of the next group of rows and of
+/// the one after it; without, those in use next are asked for, which for long rows are
+/// the rest of this group's.
 ///
 /// # Safety
 /// The CPU has `S`'s features; `rows` holds `R` rows of `k` values of `D`, `x`
 /// holds `C` rows of `k`, `out` has room for `R * C` values.
 #[inline(always)]
-pub(crate) unsafe fn dot<S: Simd, D: Decode, const R: usize, const C: usize>(args: &DotArgs) {
+pub(crate) unsafe fn dot<S: Simd, D: Decode, const R: usize, const C: usize, const FAR: bool>(
+    args: &DotArgs,
+) {
     let DotArgs { rows, row_bytes, k, x, x_stride, out } = *args;
     let mut first = [[S::zero(); C]; R];
     let mut second = [[S::zero(); C]; R];
@@ -52,7 +56,12 @@ pub(crate) unsafe fn dot<S: Simd, D: Decode, const R: usize, const C: usize>(arg
                 if D::BYTES >= 64 || block * D::BYTES % 64 < D::BYTES {
                     let mut line = 0;
                     while line < D::BYTES {
-                        S::prefetch(at.wrapping_add(next + line));
+                        if FAR {
+                            S::prefetch(at.wrapping_add(R * row_bytes + line));
+                            S::prefetch_far(at.wrapping_add(2 * R * row_bytes + line));
+                        } else {
+                            S::prefetch(at.wrapping_add(next + line));
+                        }
                         line += 64;
                     }
                 }

@@ -22,6 +22,8 @@ pub(crate) const COLUMNS: usize = 4;
 pub(crate) struct FormatKernels {
     /// By columns - 1: a group of `rows` weight rows.
     pub(crate) dot: [unsafe fn(&DotArgs); COLUMNS],
+    /// As the first of `dot`, asking for weights from further ahead where the tier has such a kernel.
+    pub(crate) far: unsafe fn(&DotArgs),
     /// By columns - 1: one weight row.
     pub(crate) dot_one: [unsafe fn(&DotArgs); COLUMNS],
     /// By columns - 1: weight rows of a group.
@@ -105,7 +107,7 @@ impl Kernels {
 macro_rules! tier {
     (
         $module:ident, $simd:ty, features: $($feature:literal)?,
-        dot rows: $r1:literal $r2:literal $r3:literal $r4:literal,
+        dot rows: $r1:literal $r2:literal $r3:literal $r4:literal, far: $far:literal,
         tile: $mv:literal x $nr:literal, dense: $dmv:literal x $dnr:literal
     ) => {
         mod $module {
@@ -115,8 +117,8 @@ macro_rules! tier {
             use super::*;
 
             $(#[target_feature(enable = $feature)])?
-            unsafe fn dot_of<D: Decode, const R: usize, const C: usize>(args: &DotArgs) {
-                dot::dot::<$simd, D, R, C>(args);
+            unsafe fn dot_of<D: Decode, const R: usize, const C: usize, const FAR: bool>(args: &DotArgs) {
+                dot::dot::<$simd, D, R, C, FAR>(args);
             }
             $(#[target_feature(enable = $feature)])?
             unsafe fn expand_of<D: Decode>(row: *const u8, from: usize, len: usize, panel: *mut f32, nr: usize) {
@@ -197,8 +199,9 @@ macro_rules! tier {
                 // `expand` and `dot` keep a chunk's scales in an array of this size.
                 assert!(CHUNK % D::LEN == 0 && CHUNK / D::LEN * D::SCALES <= CHUNK_SCALES);
                 FormatKernels {
-                    dot: [if D::RAGGED { dot_of::<D, 4, 1> } else { dot_of::<D, $r1, 1> }, dot_of::<D, $r2, 2>, dot_of::<D, $r3, 3>, dot_of::<D, $r4, 4>],
-                    dot_one: [dot_of::<D, 1, 1>, dot_of::<D, 1, 2>, dot_of::<D, 1, 3>, dot_of::<D, 1, 4>],
+                    dot: [if D::RAGGED { dot_of::<D, 4, 1, false> } else { dot_of::<D, $r1, 1, false> }, dot_of::<D, $r2, 2, false>, dot_of::<D, $r3, 3, false>, dot_of::<D, $r4, 4, false>],
+                    far: if D::RAGGED { dot_of::<D, 4, 1, $far> } else { dot_of::<D, $r1, 1, $far> },
+                    dot_one: [dot_of::<D, 1, 1, false>, dot_of::<D, 1, 2, false>, dot_of::<D, 1, 3, false>, dot_of::<D, 1, 4, false>],
                     rows: [if D::RAGGED { 4 } else { $r1 }, $r2, $r3, $r4],
                     expand: expand_of::<D>,
                 }
@@ -233,11 +236,11 @@ macro_rules! tier {
     };
 }
 
-tier!(portable, Portable, features:, dot rows: 2 1 1 1, tile: 1 x 4, dense: 1 x 4);
+tier!(portable, Portable, features:, dot rows: 2 1 1 1, far: false, tile: 1 x 4, dense: 1 x 4);
 #[cfg(target_arch = "x86_64")]
-tier!(avx2, Avx2, features: "avx2,fma,f16c", dot rows: 4 2 1 1, tile: 2 x 6, dense: 2 x 6);
+tier!(avx2, Avx2, features: "avx2,fma,f16c", dot rows: 4 2 1 1, far: true, tile: 2 x 6, dense: 2 x 6);
 #[cfg(target_arch = "x86_64")]
 tier!(
     avx512, Avx512, features: "avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,f16c",
-    dot rows: 8 4 2 2, tile: 2 x 12, dense: 4 x 6
+    dot rows: 8 4 2 2, far: true, tile: 2 x 12, dense: 4 x 6
 );

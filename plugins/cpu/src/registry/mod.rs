@@ -39,6 +39,8 @@ pub(crate) enum Kind {
     Sample,
     Advance,
     Matmul,
+    /// Product that asks for weights from further ahead.
+    MatmulFar,
     /// Product, then the sum with a residual.
     MatmulAdd,
     /// Two products of one input and the gate between them.
@@ -57,7 +59,10 @@ pub(crate) enum Kind {
 impl Kind {
     /// Whether it is products of weights with one input.
     pub(crate) fn is_product(self) -> bool {
-        matches!(self, Kind::Matmul | Kind::MatmulAdd | Kind::GateUp { .. } | Kind::Qkv { .. })
+        matches!(
+            self,
+            Kind::Matmul | Kind::MatmulFar | Kind::MatmulAdd | Kind::GateUp { .. } | Kind::Qkv { .. }
+        )
     }
 
     /// Whether it is attention, in any form.
@@ -128,6 +133,10 @@ fn entries() -> &'static [Entry] {
             for &tier in Tier::ALL.iter().rev() {
                 for format in 0..FORMATS.len() {
                     entries.extend(weighed(format).map(|kind| Entry::new(kind, Some(format), regime, tier)));
+                    // How far ahead pays is the machine's to say, weight shape by weight shape.
+                    if regime == Regime::DECODE_ROW && tier != Tier::Portable {
+                        entries.push(Entry::new(Kind::MatmulFar, Some(format), regime, tier));
+                    }
                 }
                 entries.extend(plain.map(|kind| Entry::new(kind, None, regime, tier)));
                 if regime == Regime::PREFILL_BATCH {

@@ -103,7 +103,7 @@ fn wiring(kind: Kind, format: Option<Format>) -> (Vec<ArgSpec>, Vec<Step>) {
             let wires = vec![Wire::arg(0), Wire::ABSENT, Wire::ABSENT, Wire::arg(1)];
             (args, vec![step(Op::Relayout, 0, wires)])
         }
-        Kind::Matmul => plain(Op::Matmul, attr::BIAS | attr::SOFTCAP, format),
+        Kind::Matmul | Kind::MatmulFar => plain(Op::Matmul, attr::BIAS | attr::SOFTCAP, format),
         Kind::MatmulAdd => {
             let residual = arg(&contract::operands(Op::Add)[0], None);
             let mut args = vec![x, weight, bias, residual, out];
@@ -185,7 +185,8 @@ fn widen(entry: Entry, args: &mut [ArgSpec]) {
 fn priority(entry: Entry) -> i32 {
     let fusion = match entry.kind {
         Kind::MatmulAdd | Kind::GateUp { .. } | Kind::Qkv { .. } => 1,
-        Kind::AttentionRows => -1,
+        // A guess, which measurement may turn round.
+        Kind::AttentionRows | Kind::MatmulFar => -1,
         _ => 0,
     };
     (entry.tier as i32) * 10 + fusion - if entry.wide { 5 } else { 0 }

@@ -35,7 +35,7 @@ pub(crate) fn bind(work: &Work<Buffer>) -> Answer<Box<dyn Task>> {
     let operands = Operands::new(work, entry.kind.ops().to_vec());
     let kernels = Kernels::of(entry.tier);
     match entry.kind {
-        Kind::Matmul | Kind::MatmulAdd | Kind::GateUp { .. } | Kind::Qkv { .. } => {
+        Kind::Matmul | Kind::MatmulFar | Kind::MatmulAdd | Kind::GateUp { .. } | Kind::Qkv { .. } => {
             product(&entry, kernels, &operands)
         }
         Kind::Widen => widen(&entry, kernels, &operands),
@@ -75,6 +75,7 @@ fn product(entry: &Entry, kernels: &'static Kernels, operands: &Operands<'_>) ->
         m: count("M", problem.m)?,
         k: count("K", problem.k)?,
         x: operands.get(0, 0, "x", &problem, None)?,
+        far: entry.kind == Kind::MatmulFar,
         parts,
     };
     let scratch = gemm_scratch_bytes(entry.tier, problem.m, problem.k)
@@ -303,7 +304,7 @@ impl Kind {
             Kind::Argmax => &[Op::Argmax],
             Kind::Sample => &[Op::Sample],
             Kind::Advance => &[Op::Advance],
-            Kind::Matmul => &[Op::Matmul],
+            Kind::Matmul | Kind::MatmulFar => &[Op::Matmul],
             Kind::Widen => &[Op::Relayout],
             Kind::MatmulAdd => &[Op::Matmul, Op::Add],
             Kind::GateUp { .. } => &[Op::Matmul, Op::Matmul, Op::Glu],

@@ -43,6 +43,8 @@ pub(crate) struct Product {
     pub(crate) m: usize,
     pub(crate) k: usize,
     pub(crate) x: Memory,
+    /// Whether a single row of the input asks for weights from further ahead.
+    pub(crate) far: bool,
     pub(crate) parts: Vec<Part>,
 }
 
@@ -123,8 +125,11 @@ impl DotTask {
         let product = &self.0;
         let over = product.over(part);
         let group = over.rows[columns - 1];
-        let (count, dot) =
-            if left >= group { (group, over.dot[columns - 1]) } else { (1, over.dot_one[columns - 1]) };
+        let (count, dot) = match left >= group {
+            true if product.far && columns == 1 => (group, over.far),
+            true => (group, over.dot[columns - 1]),
+            false => (1, over.dot_one[columns - 1]),
+        };
         let row_bytes = product.row_bytes(part);
         let mut results = [0.0f32; 2 * UNIT * COLUMNS];
         let (first, second) = results.split_at_mut(UNIT * COLUMNS);
