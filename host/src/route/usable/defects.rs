@@ -13,20 +13,27 @@
 //! ```
 //!
 //! They are read from `cajeta-defects-NAME.toml` beside a plugin and from every `.toml` in the `defects`
-//! folder beside an operator's `cajeta.toml`. The host has none of its own.
+//! folder beside an operator's `cajeta.toml`. The host has none of its own. A file that does not read is
+//! warned of, and none of its records holds.
 
+use std::fs::File as Opened;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use cajeta_abi::DeviceFacts;
+use cajeta_plugin_host::{printable, trust};
 use serde::Deserialize;
 use thiserror::Error;
 
+use super::defect::Defect;
 use crate::settings;
 
 /// A file of records has no business being larger.
 const MAX_BYTES: u64 = 1 << 20;
 /// Most files of the operator's folder that are read.
 const MAX_FILES: usize = 256;
+/// Characters of what is wrong with a file.
+const WHY_MAX: usize = 300;
 
 /// Records that do not read.
 #[derive(Debug, Error)]
@@ -35,26 +42,6 @@ pub struct DefectError {
     /// The file.
     pub path: PathBuf,
     /// What is wrong with it.
-    pub reason: String,
-}
-
-/// One record.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Defect {
-    /// The row's name, or its beginning and `*`.
-    pub row: String,
-    /// The backend; any if absent.
-    pub backend: Option<String>,
-    /// The code target; any if absent.
-    pub target: Option<String>,
-    /// A part of the device's name; any if absent.
-    pub device: Option<String>,
-    /// First driver version with the defect.
-    pub driver_from: Option<String>,
-    /// First driver version without it.
-    pub driver_below: Option<String>,
-    /// What goes wrong.
     pub reason: String,
 }
 
@@ -74,15 +61,25 @@ impl Defects {
     /// The records beside a plugin and in the operator's folders, for a backend. A file that does not
     /// read is warned of and left out.
     pub fn installed(backend: &str, plugin_folder: Option<&Path>) -> Defects {
-        let beside = plugin_folder.map(|folder| folder.join(format!("cajeta-defects-{backend}.toml")));
-        let beside = beside.into_iter().filter(|file| file.exists());
-        let operators = settings::folders().into_iter().flat_map(|folder| files(&folder.join("defects")));
         let mut all = Defects::default();
-        for file in beside.chain(operators) {
-            match Defects::read(&file) {
+        let mut add = |file: &Path, checked: Result<(), String>| {
+            let found = match checked {
+                Ok(()) => Defects::read(file),
+                Err(reason) => Err(DefectError { path: file.to_owned(), reason }),
+            };
+            match found {
                 Ok(defects) => all.0.extend(defects.0),
                 Err(error) => tracing::warn!("{error}"),
             }
+        };
+        if let Some(folder) = plugin_folder {
+            let beside = folder.join(format!("cajeta-defects-{backend}.toml"));
+            if is_there(&beside) {
+                add(&beside, as_the_plugin(folder, &beside));
+            }
+        }
+        for folder in settings::folders() {
+            files(&folder.join("defects")).iter().for_each(|file| add(file, Ok(())));
         }
         all.0.retain(|defect| defect.backend.as_deref().is_none_or(|named| named == backend));
         all
@@ -93,32 +90,42 @@ impl Defects {
     /// # Errors
     /// When it cannot be read, is no TOML, is of another schema, or has a key this version does not know.
     pub fn read(path: &Path) -> Result<Defects, DefectError> {
-        let fail = |reason: String| DefectError { path: path.to_owned(), reason };
-        let size = std::fs::metadata(path).map_err(|error| fail(error.to_string()))?.len();
-        if size > MAX_BYTES {
-            return Err(fail(format!("{size} bytes are more than {MAX_BYTES}")));
-        }
-        let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
-        Defects::parse(&text).map_err(fail)
+        let read = || {
+            // Opening a pipe would wait for its other end.
+            if !std::fs::metadata(path).map_err(|error| error.to_string())?.is_file() {
+                return Err("it is no file".to_owned());
+            }
+            let mut bytes = Vec::new();
+            let opened = Opened::open(path).map(|file| file.take(MAX_BYTES + 1));
+            opened.and_then(|mut file| file.read_to_end(&mut bytes)).map_err(|error| error.to_string())?;
+            if bytes.len() as u64 > MAX_BYTES {
+                return Err(format!("it has more than {MAX_BYTES} bytes"));
+            }
+            Defects::parse(std::str::from_utf8(&bytes).map_err(|error| error.to_string())?)
+        };
+        let mut defects = read().map_err(|reason| DefectError {
+            path: path.to_owned(),
+            reason: printable::line(&reason, WHY_MAX),
+        })?;
+        defects.0.iter_mut().for_each(|defect| defect.file = path.to_owned());
+        Ok(defects)
     }
 
     /// The records of a text, or what is wrong with it in one line.
     pub fn parse(text: &str) -> Result<Defects, String> {
-        let file: File =
+        let mut file: File =
             toml::from_str(text).map_err(|error| error.to_string().trim_end().replace('\n', " "))?;
         if file.schema != 1 {
             return Err(format!("schema {} is not known; this host reads schema 1", file.schema));
         }
-        for defect in &file.defect {
-            let versions = [&defect.driver_from, &defect.driver_below];
-            if let Some(bad) = versions.into_iter().flatten().find(|text| version(text).is_empty()) {
-                return Err(format!("`{bad}` is no driver version: expected numbers with dots"));
-            }
-            if defect.row.trim_end_matches('*').is_empty() || defect.reason.trim().is_empty() {
-                return Err("a record needs a row's name and a reason".into());
-            }
-        }
+        file.defect.iter_mut().try_for_each(Defect::check)?;
         Ok(Defects(file.defect))
+    }
+
+    /// Records of this backend by name that name none of its rows: a typing error, or of another version.
+    pub fn strangers<'a>(&'a self, rows: &'a [&str]) -> impl Iterator<Item = &'a Defect> {
+        let of_this = self.0.iter().filter(|defect| defect.backend.is_some());
+        of_this.filter(move |defect| !rows.iter().any(|row| defect.names(row)))
     }
 
     /// The record that holds for a row on a device.
@@ -127,41 +134,34 @@ impl Defects {
     }
 }
 
-impl Defect {
-    fn holds(&self, row: &str, facts: &DeviceFacts) -> bool {
-        let named = match self.row.strip_suffix('*') {
-            Some(beginning) => row.starts_with(beginning),
-            None => row == self.row,
-        };
-        let target = self.target.as_deref().is_none_or(|target| target == facts.target.as_str());
-        let device = self.device.as_deref().is_none_or(|part| facts.name.as_str().contains(part));
-        named && target && device && self.in_range(facts.driver.as_str())
-    }
-
-    /// A driver that does not say its version cannot be told apart from one with the defect.
-    fn in_range(&self, driver: &str) -> bool {
-        let driver = version(driver);
-        let from = self.driver_from.as_deref().map(version);
-        let below = self.driver_below.as_deref().map(version);
-        driver.is_empty()
-            || (from.is_none_or(|from| driver >= from) && below.is_none_or(|below| driver < below))
-    }
+/// Whether there is something under a name. What cannot be asked about counts: reading it says why.
+fn is_there(file: &Path) -> bool {
+    !matches!(std::fs::symlink_metadata(file), Err(error) if error.kind() == ErrorKind::NotFound)
 }
 
-/// The numbers of the first word that begins with one: `580.65.06` is 580, 65, 6.
-fn version(text: &str) -> Vec<u64> {
-    let mut words = text.split(|c: char| c.is_whitespace() || c == ',');
-    let word = words.find(|word| word.starts_with(|c: char| c.is_ascii_digit())).unwrap_or("");
-    word.split('.').map_while(|number| number.parse().ok()).collect()
+/// A file that a plugin ships is held to the rules for the plugin itself: nobody else may have written it.
+fn as_the_plugin(folder: &Path, file: &Path) -> Result<(), String> {
+    let folder = folder.canonicalize().map_err(|error| error.to_string())?;
+    trust::check(&folder, file).map(drop).map_err(|refusal| refusal.reason)
 }
 
 /// The record files of a folder, by name; none where it is not there.
 fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Vec::new(),
+        Err(error) => {
+            tracing::warn!("{}: {error}; none of its defect records holds", folder.display());
+            return Vec::new();
+        }
+    };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let mut files: Vec<PathBuf> =
         paths.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
     files.sort();
+    if let Some(first) = files.get(MAX_FILES) {
+        tracing::warn!("{}: it and those after it are not read: {MAX_FILES} are the most", first.display());
+    }
     files.truncate(MAX_FILES);
     files
 }
@@ -178,28 +178,6 @@ mod tests {
     }
 
     #[test]
-    fn a_record_holds_for_its_rows_device_and_drivers() {
-        let defects = Defects::parse(
-            "schema = 1\n[[defect]]\nrow = 'q6kTile*'\ntarget = 't1'\ndevice = 'Model X'\n\
-             driver_from = '580.65'\ndriver_below = '590'\nreason = 'lost'\n",
-        )
-        .expect("reads");
-        let holds = |row, name, target, driver| defects.of(row, &facts(name, target, driver)).is_some();
-        assert!(holds("q6kTile128", "The Model X 9", "t1", "580.65.06"));
-        assert!(holds("q6kTile", "Model X", "t1", "589.99"));
-        assert!(holds("q6kTile", "Model X", "t1", ""), "a driver that says nothing may have it");
-        for (row, name, target, driver) in [
-            ("q4kTile", "Model X", "t1", "580.65"),
-            ("q6kTile", "Model Y", "t1", "580.65"),
-            ("q6kTile", "Model X", "t2", "580.65"),
-            ("q6kTile", "Model X", "t1", "580.9"),
-            ("q6kTile", "Model X", "t1", "driver 590.1"),
-        ] {
-            assert!(!holds(row, name, target, driver), "{row} {name} {target} {driver}");
-        }
-    }
-
-    #[test]
     fn what_does_not_read_is_said() {
         for (text, words) in [
             ("", "schema"),
@@ -208,6 +186,14 @@ mod tests {
             ("schema = 1\n[[defect]]\nrow = '*'\nreason = 'r'", "needs a row"),
             ("schema = 1\n[[defect]]\nrow = 'a'\nreason = 'r'\nvendor = 'v'", "vendor"),
             ("schema = 1\n[[defect]]\nrow = 'a'\nreason = 'r'\ndriver_from = 'new'", "`new`"),
+            ("schema = 1\n[[defect]]\nrow = 'a'\nreason = 'r'\nfile = 'f'", "file"),
+            (
+                "schema = 1\n[[defect]]\nrow = 'a'\nreason = 'r'\ndriver_from = '2.0'\ndriver_below = '2'",
+                "no driver is from 2.0 and below 2",
+            ),
+            ("schema = 1\n[[defect]]\nrow = \"a\\u001b[2J\"\nreason = 'r'", "control character"),
+            ("schema = 1\n[[defect]]\nrow = 'a'\nreason = '\t'", "needs a row"),
+            ("schema = 1\n[[defect]]\nrow = 'a*b'\nreason = 'r'", "at its end"),
             ("\u{0}", ""),
         ] {
             let error = Defects::parse(text).expect_err(text);
@@ -228,5 +214,58 @@ mod tests {
         let error = Defects::read(&file).expect_err("no number").to_string();
         assert!(error.contains("cajeta-defects-zebra.toml") && error.contains("none of its"), "{error}");
         assert!(Defects::installed("yak", Some(folder.path())).of("a", &facts("", "", "")).is_none());
+    }
+
+    #[test]
+    fn files_that_are_no_files_or_too_large_are_left_out() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("cajeta-defects-zebra.toml");
+        let refused = |words: &str| {
+            let error = Defects::read(&path).expect_err(words).to_string();
+            assert!(error.contains(words) && !error.contains('\n'), "{error}");
+            assert_eq!(Defects::installed("zebra", Some(folder.path())).of("a", &facts("", "", "")), None);
+        };
+        let good = "schema = 1\n[[defect]]\nrow = 'a'\nreason = 'r'\n";
+        std::fs::write(&path, format!("{good}{}", " ".repeat(MAX_BYTES as usize))).expect("written");
+        refused("more than");
+        std::fs::write(&path, [good.as_bytes(), b"# \xff"].concat()).expect("written");
+        refused("utf-8");
+        std::fs::write(&path, "[".repeat(200_000)).expect("written");
+        refused("");
+        std::fs::remove_file(&path).expect("removed");
+        std::os::unix::fs::symlink("/dev/zero", &path).expect("linked");
+        refused("no file");
+        std::fs::remove_file(&path).expect("removed");
+        let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo runs");
+        assert!(made.success());
+        refused("no file");
+        std::fs::remove_file(&path).expect("removed");
+        std::fs::create_dir(&path).expect("made");
+        refused("no file");
+    }
+
+    #[test]
+    fn a_shipped_file_that_others_may_write_does_not_hold() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("cajeta-defects-zebra.toml");
+        std::fs::write(&path, "schema = 1\n[[defect]]\nrow = 'a'\nreason = 'r'\n").expect("written");
+        let found = |mode| {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("set");
+            Defects::installed("zebra", Some(folder.path())).of("a", &facts("", "", "")).is_some()
+        };
+        assert!(found(0o644) && !found(0o666));
+    }
+
+    #[test]
+    fn a_record_that_names_no_row_of_its_backend_is_told() {
+        let text = "schema = 1\n[[defect]]\nrow = 'q4*'\nbackend = 'b'\nreason = 'r'\n\
+                    [[defect]]\nrow = 'q5'\nbackend = 'b'\nreason = 'r'\n\
+                    [[defect]]\nrow = 'q6'\nreason = 'of any backend'\n";
+        let defects = Defects::parse(text).expect("reads");
+        let strange: Vec<&str> =
+            defects.strangers(&["q4Tile", "q5Tile"]).map(|defect| defect.row.as_str()).collect();
+        assert_eq!(strange, ["q5"]);
     }
 }

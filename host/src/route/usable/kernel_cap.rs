@@ -87,6 +87,14 @@ impl KernelCap {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let made = known.entry(key).or_insert_with(|| {
             let defects = Defects::installed(backend.id(), backend.path().parent());
+            let rows: Vec<&str> = backend.rows().iter().map(|row| row.name.as_str()).collect();
+            for stranger in defects.strangers(&rows) {
+                let (row, file) = (&stranger.row, stranger.file.display());
+                tracing::warn!(
+                    "{file}: backend `{}` has no row `{row}`; that record does nothing",
+                    backend.id()
+                );
+            }
             Arc::new(KernelCap::new(Box::new(backend.clone()), *device.facts(), defects))
         });
         made.clone()
@@ -109,7 +117,7 @@ impl KernelCap {
             return Some(refused);
         }
         if let Some(defect) = self.defects.of(row.name.as_str(), &self.facts) {
-            return Some(format!("a recorded defect: {}", defect.reason));
+            return Some(format!("a recorded defect: {defect}"));
         }
         let target = self.facts.target.as_str();
         let manifest = match self.kernels.manifest(index, target) {
@@ -219,7 +227,7 @@ mod tests {
         assert_eq!(smaller.unusable("plain"), Some("no code for gfx1151"));
         assert_eq!(smaller.unusable("silent"), Some("no manifest for gfx1151: it will not say"));
         assert_eq!(smaller.unusable("tomorrow"), Some("refused at load: of tomorrow"));
-        assert_eq!(smaller.unusable("defective"), Some("a recorded defect: it hangs"));
+        assert_eq!(smaller.unusable("defective"), Some("a recorded defect: it hangs (defect*)"));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Whether a kernel can be used on a device at all: there is code for it, its shared memory fits, nobody
 //! recorded a defect of it here.
 
+mod defect;
 mod defects;
 mod kernel_cap;
 
-pub use defects::{Defect, DefectError, Defects};
+pub use defect::Defect;
+pub use defects::{DefectError, Defects};
 pub use kernel_cap::{KernelCap, Kernels};
