@@ -21,7 +21,10 @@ Examples:
   cajeta calibrate --show                what is known of it already, and from where
   cajeta calibrate --snapshot dev.json   write a list to ship with the plugin, for a fixed device
 
-A plugin ships calibrations as cajeta-backend-NAME.calibration.json beside its library; they come first.
+A snapshot is a JSON list of records; for several devices, join their lists. A plugin ships it as
+cajeta-backend-NAME.calibration.json beside its library, and it comes before what was measured here. A record
+holds for exactly its backend, device, driver, compiler and power mode. A file that others may write, of
+another schema, or with a value no device can have is warned of and not believed.
 Facts that the backend's kernels cannot measure are absent.";
 
 /// What was typed.
@@ -82,13 +85,22 @@ fn known(device: &Device, store: &CalibrationStore) -> Outcome<Report> {
 fn measure(flags: &Flags, device: &Device, store: &CalibrationStore) -> Outcome<Report> {
     let record = calibrate(device, &mut |what| output::note(&format!("measuring {what}")))?;
     let mut report = Report { record, origin: "measured", path: None, not_kept: None };
+    let held = report.record.foreign_load_percent.filter(|&percent| percent >= FOREIGN_PERCENT_MAX);
+    let held = held.filter(|_| !flags.busy);
     if let Some(path) = &flags.snapshot {
+        // A plugin that ships it says it of every such device: better none than one of a busy machine.
+        if let Some(percent) = held {
+            return Err(Failure::work(format!(
+                "the snapshot {} is not written: other processes held {percent} % of the device; measure it \
+                 alone, or --busy writes it all the same",
+                path.display()
+            )));
+        }
         write_snapshot(path, &report.record)?;
         report.path = Some(path.clone());
         return Ok(report);
     }
-    let held = report.record.foreign_load_percent.filter(|&percent| percent >= FOREIGN_PERCENT_MAX);
-    match held.filter(|_| !flags.busy) {
+    match held {
         Some(percent) => {
             let why = format!("other processes held {percent} % of the device; --busy keeps it all the same");
             report.not_kept = Some(why);
@@ -122,7 +134,7 @@ impl Report {
         }
         out.push_str(&table.to_string());
         if let Some(path) = &self.path {
-            let verb = if self.origin == "measured" { "kept in" } else { "from" };
+            let verb = if self.origin == "measured" { "written to" } else { "from" };
             out.push_str(&format!("\n{verb} {}\n", path.display()));
         }
         if let Some(why) = &self.not_kept {
