@@ -9,11 +9,15 @@ use cajeta_model_arch::plan::Plan;
 
 use super::error::{EngineError, MemoryNeed};
 use super::registry::DeviceRegistry;
+use super::widen::{self, Widened};
 use super::runner::{chunk_layout, decode_layout};
-use super::settle::rows_asked;
+use super::settle::{DEPTH, rows_asked};
 use crate::kv::KvPool;
 use crate::lower::{self, LowerError, Segment, Sizes, WeightKey};
 use crate::route::Registry;
+
+/// Rows of a chunk that is hardly one.
+const FEW_ROWS: u32 = 2;
 
 /// How large an engine is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,15 +64,22 @@ impl Extent {
 
     /// What a load asks about the kernels of a device: all of [`Extent::wishes`] but the logits of many
     /// rows, which scoring alone computes and whose operands are the largest there are. Steps come first,
-    /// in case time runs out.
+    /// of one sequence and of all, in case time runs out.
     pub fn questions(&self, registry: &dyn Registry) -> Vec<(Segment, Sizes)> {
-        Extent { chunk: rows_asked(registry, self.chunk), ..*self }.of_generating()
+        let ctx = self.ctx.min(DEPTH);
+        Extent { ctx, chunk: rows_asked(registry, self.chunk).min(ctx), ..*self }.of_generating()
     }
 
     fn of_generating(&self) -> Vec<(Segment, Sizes)> {
         let mut asked = self.wishes();
         asked.retain(|(segment, _)| *segment != Segment::Tail);
-        asked.sort_by_key(|(segment, _)| *segment != Segment::Step);
+        let rank = |(segment, sizes): &(Segment, Sizes)| match (segment, sizes.seqs) {
+            (Segment::Step, 1) => 0,
+            (Segment::Step, seqs) if seqs == self.seqs => 1,
+            (Segment::Step, _) => 2,
+            _ => 3,
+        };
+        asked.sort_by_key(rank);
         asked
     }
 }
@@ -82,15 +93,31 @@ pub struct Affordable {
     pub mapped: u64,
     /// Device memory, and how much there is.
     pub need: MemoryNeed,
+    /// The widened copies among the weights, and those there is no budget for; nothing where none is
+    /// wanted, or nothing else serves.
+    pub widened: Option<Widened>,
 }
 
 impl Affordable {
     /// Every layout that an engine of this size wishes for if that fits the device, else the file's own
-    /// bytes alone, whether those fit or not.
+    /// bytes alone, whether those fit or not. Widened copies are made within the budget that nobody named.
     ///
     /// # Errors
     /// When no row serves an op, or the device does not answer.
     pub fn of(registry: &DeviceRegistry, plan: &Plan, extent: &Extent) -> Result<Affordable, EngineError> {
+        Affordable::within(registry, plan, extent, None)
+    }
+
+    /// As [`Affordable::of`], with a budget for widened copies in bytes.
+    ///
+    /// # Errors
+    /// As [`Affordable::of`].
+    pub fn within(
+        registry: &DeviceRegistry,
+        plan: &Plan,
+        extent: &Extent,
+        widen_budget: Option<u64>,
+    ) -> Result<Affordable, EngineError> {
         let device = registry.device();
         let free = device.mem_info()?.free;
         let of = |wish: Wish| {
@@ -103,10 +130,25 @@ impl Affordable {
                 device: device.facts().name.to_string(),
                 free,
             };
-            Affordable { keys: wish.keys, mapped: wish.mapped, need }
+            Affordable { keys: wish.keys, mapped: wish.mapped, need, widened: None }
         };
-        let wishes = extent.wishes();
-        let first = of(Wish::of(registry, plan, &wishes, &|_| true)?);
+        let mut wishes = extent.wishes();
+        let mut first = of(Wish::of(registry, plan, &wishes, &|_| true)?);
+        let narrow = |key: &WeightKey| !lower::is_widened(registry, plan, key);
+        if !first.keys.iter().all(narrow)
+            && let Ok(least) = Wish::of(registry, plan, &wishes, &narrow)
+        {
+            let needed = of(least).need.total();
+            let budget = widen::budget(widen_budget, free, needed);
+            let generating = extent.of_generating();
+            let given = widen_budget.is_some();
+            let widened = Widened::choose(registry, plan, &generating, given, budget)?;
+            // Rows over widened weights may leave short chunks to others.
+            wishes.push((Segment::Body, extent.prefill(extent.chunk.min(FEW_ROWS), 1)));
+            let granted = |key: &WeightKey| narrow(key) || widened.granted.contains(key);
+            first = of(Wish::of(registry, plan, &wishes, &granted)?);
+            first.widened = Some(widened);
+        }
         if first.fits() {
             return Ok(first);
         }

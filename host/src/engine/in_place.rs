@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use cajeta_abi::Problem;
+use cajeta_abi::{Capability, Problem};
 use cajeta_catalog::op::Op;
 use cajeta_plugin_host::{LaunchSpec, Queue};
 
@@ -106,6 +106,25 @@ impl StepSite<'_> {
     }
 }
 
+impl StepSite<'_> {
+    /// The step under each of some answers, but for what moves the state: launches of such a device start
+    /// while those before them end, so that segments by themselves say little about the step.
+    fn steps(&mut self, answers: &[Answers]) -> Result<Vec<Segments>, EngineError> {
+        let mut forms = Vec::with_capacity(answers.len());
+        for answers in answers {
+            let program = self.lowered(answers)?;
+            self.fit(&program)?;
+            let rows = self.runner.registry.rows();
+            let stays = |launch: &&Placed| {
+                rows.get(launch.row).is_some_and(|row| row.steps.iter().all(|step| step.op != Op::Advance.id()))
+            };
+            let launches: Vec<&Placed> = program.launches.iter().filter(stays).collect();
+            forms.push(vec![self.specs(&launches)?]);
+        }
+        Ok(forms)
+    }
+}
+
 impl Site for StepSite<'_> {
     fn sets(&mut self, row: usize, problem: &Problem, scalars: &[u8]) -> Result<Vec<ArgSet>, TuneError> {
         let program = self.program.clone();
@@ -123,6 +142,9 @@ impl Site for StepSite<'_> {
         scalars: &[u8],
         answers: &[Answers],
     ) -> Result<Option<Vec<Segments>>, TuneError> {
+        if self.segment == Segment::Step && self.runner.registry.supports(Capability::ASYNC) {
+            return self.steps(answers).map(Some).map_err(untimed);
+        }
         let Some(first) = answers.first() else { return Ok(None) };
         let fused = self.lowered(first).map_err(untimed)?;
         let alike = |launch: &&Placed| is(launch, row, problem, scalars);

@@ -45,7 +45,7 @@ pub fn cols_pays(format: FormatId, columns: u64) -> String {
 /// weights, each once: layers of one model may differ by them alone.
 pub fn cols_segment(segment: Segment, rows: u64, cols: u64, columns: u64, formats: &[FormatId]) -> String {
     let formats: Vec<String> = formats.iter().map(|&format| format_prefix(format)).collect();
-    format!("colsSeg-{}-{rows}x{cols}-b{columns}.{}", segment.name(), formats.join("+"))
+    format!("colsSeg-{}-{rows}x{cols}-b{columns}.{}", segment.name(), formats.join("."))
 }
 
 /// Whether another fusion beats its parts: `fused.q4kWaveMatVecAddAvx512.1x4096x4096`. Fusions of different
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(margin(&name), "shape.q4kTcTile.512x4096x14336.margin");
         assert_eq!(cols_pays(q4k, 4), "colsPays-q4k-b4");
         let mixed = cols_segment(Segment::Qkv, 6144, 4096, 4, &[q4k, FormatId(14)]);
-        assert_eq!(mixed, "colsSeg-qkv-6144x4096-b4.q4k+q6k");
+        assert_eq!(mixed, "colsSeg-qkv-6144x4096-b4.q4k.q6k");
         assert_eq!(cols_segment(Segment::GateUp, 28672, 4096, 2, &[q4k]), "colsSeg-gateup-28672x4096-b2.q4k");
         assert_eq!(mat_vec_variant(FormatId(14), 128256, 4096, 1), "mvVariant-q6k-128256x4096-c1");
         assert_eq!(format_prefix(FormatId(9999)), "type9999");

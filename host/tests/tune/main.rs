@@ -169,6 +169,7 @@ fn the_devices_clock_agrees_with_the_hosts() {
         name: "product".into(),
         launches: 1,
         most: u32::MAX,
+        bracket_ns: cajeta::tune::timer::BRACKET_NS,
         prepare: Box::new(|launches| bench.list(&mut side.borrow_mut(), index, launches)),
     };
     let timings = timer.compare(&[arm]).expect("timed");

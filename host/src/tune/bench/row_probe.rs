@@ -14,6 +14,9 @@ use crate::tune::site::{ArgSet, Footing, Segments, distinct_bytes};
 use crate::tune::timer::{Arm, DeviceQueue, KernelTimer};
 use crate::tune::{FamilyProbe, Timed, TuneError};
 
+/// A bracket of whole steps is as many as fit into this time.
+const STEP_NS: f64 = 2e6;
+
 /// Times rows of a device.
 pub struct RowProbe {
     device: Device,
@@ -87,7 +90,11 @@ impl RowProbe {
             distinct_bytes(segments.iter().flatten().flat_map(|launch| launch.args.iter().flatten()))
         };
         let distinct = forms.iter().map(spans).min().unwrap_or(0);
-        let footing = self.footing(alike, distinct, step_bytes);
+        let mut footing = self.footing(alike, distinct, step_bytes);
+        if alike == 1 {
+            // A whole step, most of it alike in both: it is long enough by itself.
+            footing.bracket_ns = STEP_NS;
+        }
         let arms = forms.iter().map(|(name, segments)| {
             let launches = segments.first().map_or(1, |segment| segment.len() as u32);
             ((*name).to_owned(), launches, move |_: &mut Specs<'_>, times: u32| {
@@ -130,7 +137,7 @@ impl RowProbe {
             })
         });
         let arms: Vec<_> = arms.collect();
-        self.compare(arms, Footing { most: u32::MAX, sweep: false })
+        self.compare(arms, Footing::NONE)
     }
 
     fn footing(&self, sets: usize, distinct: u64, step_bytes: u64) -> Footing {
@@ -154,6 +161,7 @@ impl RowProbe {
                 name,
                 launches,
                 most: footing.most,
+                bracket_ns: footing.bracket_ns,
                 prepare: Box::new(move |times| {
                     let mut queue = side.borrow_mut();
                     let specs = specs(&mut Specs(&mut queue), times)?;
@@ -217,7 +225,7 @@ impl PlacedProbe<'_> {
             let queue = probe.timer.queue().queue();
             let bench = RowBench::new(&probe.device, queue, first, problem, scalars, &|_| None)?;
             queue.finish()?;
-            (bench, Footing { most: u32::MAX, sweep: false })
+            (bench, Footing::NONE)
         } else {
             let distinct = distinct_bytes(self.sets.iter().flatten().flatten());
             let footing = probe.footing(self.sets.len(), distinct, self.step_bytes);

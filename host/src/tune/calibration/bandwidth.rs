@@ -11,7 +11,7 @@ use super::record::Measured;
 use super::rows::{Tool, products, tools};
 use crate::tune::TuneError;
 use crate::tune::bench::{RowBench, plain_scalars};
-use crate::tune::timer::{Arm, DeviceQueue, KernelTimer};
+use crate::tune::timer::{Arm, BRACKET_NS, DeviceQueue, KernelTimer};
 
 /// Inputs of the mat-vec that reads.
 const WIDTH: u64 = 4096;
@@ -144,6 +144,7 @@ fn rate(
         name: tool.row.name.to_string(),
         launches: pass,
         most: u32::MAX,
+        bracket_ns: BRACKET_NS,
         prepare: Box::new(|launches| {
             let mut side = side.borrow_mut();
             let list = bench.list(&mut side, tool.index, launches.max(1) * pass)?;

@@ -9,7 +9,7 @@ use super::record::Measured;
 use super::rows::products;
 use crate::tune::TuneError;
 use crate::tune::bench::{RowBench, plain_scalars};
-use crate::tune::timer::{Arm, DeviceQueue, KernelTimer};
+use crate::tune::timer::{Arm, BRACKET_NS, DeviceQueue, KernelTimer};
 
 /// Sides of the products: the first, and the largest.
 const SIDES: (u64, u64) = (512, 8192);
@@ -82,6 +82,7 @@ fn time(
         name: spec.name.to_string(),
         launches: 1,
         most: u32::MAX,
+        bracket_ns: BRACKET_NS,
         prepare: Box::new(|launches| {
             let mut queue = side_queue.borrow_mut();
             let list = bench.list(&mut queue, row, launches)?;

@@ -15,7 +15,7 @@ pub const LAUNCHES: u32 = 20;
 pub const ROUNDS: usize = 5;
 
 /// A launch this long stands above the noise alone; its bracket is as many as fit into this time.
-const BRACKET_NS: f64 = 10e6;
+pub const BRACKET_NS: f64 = 10e6;
 /// Where brackets are of one launch, an arm this many times slower than the fastest when warming is out
 /// of the race: seconds would be spent on confirming it.
 const HOPELESS: f64 = 1.5;
@@ -31,6 +31,8 @@ pub struct Arm<'a, W> {
     /// How often a bracket may repeat it at most: an arm over so many different operands would find the
     /// first ones again.
     pub most: u32,
+    /// Nanoseconds that a bracket takes at least, as far as `most` lets it.
+    pub bracket_ns: f64,
     /// Prepares it so many times over, to be submitted as one.
     pub prepare: Box<dyn Fn(u32) -> Result<W, DeviceError> + 'a>,
 }
@@ -240,6 +242,7 @@ mod tests {
             name: name.to_owned(),
             launches: 1,
             most: LAUNCHES,
+            bracket_ns: BRACKET_NS,
             prepare: Box::new(move |launches| Ok(FakeQueue::work(name, launches, ns))),
         }
     }

@@ -12,5 +12,5 @@ pub(crate) mod fake;
 
 pub use clock::{Clock, Tier};
 pub use face::{DeviceQueue, TimedQueue};
-pub use kernel_timer::{Arm, KernelTimer, LAUNCHES, ROUNDS};
+pub use kernel_timer::{Arm, BRACKET_NS, KernelTimer, LAUNCHES, ROUNDS};
 pub use verdict::{TIE_PERCENT, Verdict, median};
