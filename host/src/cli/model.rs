@@ -52,6 +52,26 @@ pub(crate) struct TuneFlags {
     /// May be given several times; wins over CAJETA_LLM_SHAPE_OVERRIDE
     #[arg(long, value_name = "FAMILY=ROW", value_parser = overrides::parse)]
     pub(crate) prefer: Vec<(String, String)>,
+    /// Most memory for widened copies of weights, in bytes or with k, M or G, where prefill is faster over
+    /// those; 0 makes none. If absent, at most a quarter of what is free
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) widen_budget: Option<u64>,
+}
+
+/// Bytes, or so many KiB, MiB or GiB.
+fn size(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let shift = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kib" => 10,
+        "m" | "mib" => 20,
+        "g" | "gib" => 30,
+        "t" | "tib" => 40,
+        _ => return Err(format!("the unit is {:?}; expected k, M, G or T, or none for bytes", unit.trim())),
+    };
+    let number: u64 = number.parse().map_err(|_| "expected a number, such as 512M".to_owned())?;
+    number.checked_mul(1 << shift).ok_or_else(|| "that is more than any memory".to_owned())
 }
 
 impl TuneFlags {
@@ -59,6 +79,7 @@ impl TuneFlags {
     pub(crate) fn apply(&self, options: &mut EngineOptions) {
         options.tune_dir = self.tune_dir.clone();
         options.overrides = self.prefer.clone();
+        options.widen_budget = self.widen_budget;
     }
 }
 
@@ -108,4 +129,19 @@ pub(crate) fn load(options: &EngineOptions) -> Outcome<LlmEngine> {
 pub(crate) fn tokenizer(path: &Path) -> Outcome<Tokenizer> {
     let file = GgufFile::open(path)?;
     Ok(Tokenizer::from_gguf(file.metadata())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units_of_1024() {
+        for (text, bytes) in [("0", 0), ("17", 17), ("4k", 4096), ("512M", 512 << 20), ("2 GiB", 2 << 30)] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for bad in ["", "M", "-1", "1.5G", "3 parsecs", "99999999999T"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
 }

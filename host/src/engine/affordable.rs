@@ -9,9 +9,9 @@ use cajeta_model_arch::plan::Plan;
 
 use super::error::{EngineError, MemoryNeed};
 use super::registry::DeviceRegistry;
-use super::widen::{self, Widened};
 use super::runner::{chunk_layout, decode_layout};
 use super::settle::{DEPTH, rows_asked};
+use super::widen::{self, Widened};
 use crate::kv::KvPool;
 use crate::lower::{self, LowerError, Segment, Sizes, WeightKey};
 use crate::route::Registry;

@@ -15,6 +15,7 @@ use super::affordable::{Affordable, Extent};
 use super::decode::Decode;
 use super::error::EngineError;
 use super::options::{DEFAULT_CONTEXT, EngineOptions};
+use super::premises;
 use super::registry::DeviceRegistry;
 use super::residency::Residency;
 use super::runner::{Parts, Runner, chunk_layout, decode_layout};
@@ -23,6 +24,7 @@ use super::settle;
 use super::state::StepBuffer;
 use super::workspace::Workspace;
 use crate::kv::KvPool;
+use crate::record::Record;
 use crate::route::Registry;
 use crate::tune::Tuning;
 use crate::tune::store::tune_directory;
@@ -73,6 +75,7 @@ impl Model {
 /// A device a model is about to be loaded on, with the sizes that were chosen.
 pub(super) struct Placement {
     pub registry: DeviceRegistry,
+    pub plan: Plan,
     pub ctx: u32,
     pub chunk: u32,
 }
@@ -112,22 +115,36 @@ pub(super) fn load(
     phases.device = started.elapsed();
 
     let started = Instant::now();
-    let placement = Placement { registry: DeviceRegistry::new(device), ctx, chunk };
+    // Rotary factors may depend on how long the context is.
+    let plan = Plan::build_for_context(&model.config, &model.file, ctx)?;
+    let mut registry = DeviceRegistry::new(device);
+    registry.pass_over(tuning.passed_over(registry.rows()));
+    // Without a place to remember answers every load would measure again. What is fixed needs none.
+    let asks = directory.is_some() || fixed;
+    let hold = directory.is_none().then(|| tuning.hold());
+    if asks {
+        let widens = options.widen_budget != Some(0);
+        let found = premises::ask(&registry, &tuning, &plan, chunk, widens)?;
+        registry.assume(found);
+    }
+    let asking = started.elapsed();
+
+    let started = Instant::now();
+    let placement = Placement { registry, plan, ctx, chunk };
     let mut runner = make_resident(options, model, placement, progress)?;
     phases.weights = started.elapsed();
 
     let started = Instant::now();
-    // Without a place to remember answers every load would measure again. What is fixed needs none.
-    if directory.is_some() || fixed {
-        let _hold = directory.is_none().then(|| tuning.hold());
+    if asks {
         let extent = Extent { ctx, chunk, seqs: options.max_seqs.max(1) };
         let asked = extent.questions(&runner.registry);
-        settle::settle(&mut runner, &tuning, &asked, options.poison)?;
+        settle::settle(&mut runner, &tuning, &asked, options.poison, options.measure_all)?;
         for unused in tuning.unused_overrides() {
             tracing::warn!(target: "cajeta::tune", "`{unused}` fixes nothing that this model asks here");
         }
     }
-    phases.prewarm = started.elapsed();
+    drop(hold);
+    phases.prewarm = asking + started.elapsed();
     Ok(Loaded { selected, runner, chunk, tuning })
 }
 
@@ -137,13 +154,15 @@ fn make_resident(
     placement: Placement,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Runner, EngineError> {
-    let Placement { registry, ctx, chunk } = placement;
-    // Rotary factors may depend on how long the context is.
-    let plan = Plan::build_for_context(&model.config, &model.file, ctx)?;
+    let Placement { registry, plan, ctx, chunk } = placement;
     let seqs = options.max_seqs.max(1);
     let extent = Extent { ctx, chunk, seqs };
     let n_blocks = extent.n_blocks();
-    let Affordable { keys: wanted, need, .. } = Affordable::of(&registry, &plan, &extent)?.or_refused()?;
+    let affordable = Affordable::within(&registry, &plan, &extent, options.widen_budget)?;
+    let Affordable { keys: wanted, need, widened, .. } = affordable.or_refused()?;
+    if let Some(widened) = widened {
+        Record::from(widened.record(&plan)).emit();
+    }
     let refused = |error: EngineError| error.refused(&need);
 
     let device = registry.device().clone();

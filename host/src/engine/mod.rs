@@ -48,11 +48,14 @@ use load::Loaded;
 pub use load::{LoadPhases, Model};
 pub use measure::{DecodeTime, Fill, LaunchTime};
 pub use options::{DEFAULT_CHUNK, DEFAULT_CONTEXT, EngineOptions, Sampling};
+pub use premises::ask as ask_premises;
 pub use registry::DeviceRegistry;
 pub use runner::Runner;
 pub use score::{Scored, StepScore};
 pub use state::DecodeRow;
 pub use widen::Widened;
+
+use crate::tune::Tuning;
 
 /// A model resident on a device.
 pub struct LlmEngine {
@@ -65,6 +68,8 @@ pub struct LlmEngine {
     noisy: bool,
     /// Tokens whose keys and values are in the cache, in position order.
     cached: Vec<u32>,
+    /// What was settled while it was loaded.
+    tuning: Arc<Tuning>,
 }
 
 impl LlmEngine {
@@ -82,9 +87,17 @@ impl LlmEngine {
         let model = Model::open(&options.model)?;
         phases.read = started.elapsed();
         let Loaded { selected, runner, chunk, tuning } = load::load(options, &model, &mut phases, progress)?;
-        let backend = selected.backend.clone();
-        let mut engine =
-            LlmEngine { model, backend, runner, chunk, phases, noisy: false, cached: Vec::new() };
+        let (backend, tuning) = (selected.backend.clone(), Arc::new(tuning));
+        let mut engine = LlmEngine {
+            model,
+            backend,
+            runner,
+            chunk,
+            phases,
+            noisy: false,
+            cached: Vec::new(),
+            tuning: tuning.clone(),
+        };
         let warming = Instant::now();
         if options.warm_up {
             let _hold = tuning.hold();
@@ -139,6 +152,11 @@ impl LlmEngine {
     /// How long each part of the load took.
     pub fn load_phases(&self) -> LoadPhases {
         self.phases
+    }
+
+    /// The choices of its device, with what was timed for them.
+    pub fn tuning(&self) -> &Arc<Tuning> {
+        &self.tuning
     }
 
     /// What runs steps; for looking at kernels.

@@ -34,6 +34,12 @@ pub struct EngineOptions {
     /// Where measured choices are kept; `off` measures nothing. If absent, where the process keeps them
     /// (see [`tune_directory`](crate::tune::store::tune_directory)).
     pub tune_dir: Option<PathBuf>,
+    /// Most bytes of widened copies of weights, for formats where prefill is faster over those; 0 makes
+    /// none and asks about none. If absent, what weights, cache and work leave free, at most a quarter of
+    /// the free memory.
+    pub widen_budget: Option<u64>,
+    /// Measure all that is asked and not known, however long that takes and however busy the device is.
+    pub measure_all: bool,
     /// Choices that are fixed, a family's row or a question's answer by name: see
     /// [`overrides`](crate::tune::overrides). They win over those of the environment.
     pub overrides: Vec<(String, String)>,
@@ -53,6 +59,8 @@ impl EngineOptions {
             select,
             poison: cfg!(debug_assertions),
             tune_dir: None,
+            widen_budget: None,
+            measure_all: false,
             overrides: Vec::new(),
             warm_up: true,
         }

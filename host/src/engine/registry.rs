@@ -1,7 +1,7 @@
 //! The registry of an opened device, with its capability answers remembered.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use cajeta_abi::{Capability, FormatId, Geometry, Layout, LayoutId, Problem, Row, Shape};
@@ -20,6 +20,8 @@ pub struct DeviceRegistry {
     /// What was found before anything was resident.
     premises: Answers,
     answers: Answers,
+    /// Rows that somebody chose others of their families over.
+    overridden: BTreeSet<String>,
 }
 
 impl DeviceRegistry {
@@ -32,7 +34,13 @@ impl DeviceRegistry {
             kernels,
             premises: Answers::default(),
             answers: Answers::default(),
+            overridden: BTreeSet::new(),
         }
+    }
+
+    /// Takes over which rows step aside for others that somebody chose.
+    pub fn pass_over(&mut self, rows: BTreeSet<String>) {
+        self.overridden = rows;
     }
 
     /// Takes over what was found before weights were made resident. It holds whatever is settled later.
@@ -46,6 +54,11 @@ impl DeviceRegistry {
     pub fn settle(&mut self, answers: Answers) {
         self.answers = self.premises.clone();
         self.answers.merge(answers);
+    }
+
+    /// What was found before weights were made resident.
+    pub fn premises(&self) -> &Answers {
+        &self.premises
     }
 
     /// What was measured.
@@ -76,6 +89,10 @@ impl Registry for DeviceRegistry {
 
     fn unusable(&self, row: &str) -> Option<&str> {
         self.kernels.unusable(row)
+    }
+
+    fn overridden(&self, row: &str) -> bool {
+        self.overridden.contains(row)
     }
 
     fn preference(&self) -> &RowPreference<'_> {

@@ -40,7 +40,8 @@ pub fn batch_refusal(
     let (tables, regime) = (RouteTables::of(registry), regime(segment, sizes));
     let edges = Edges::Packable;
     let cover = Cover { registry, tables: &tables, plan, sequence: &sequence, regime, resident, edges };
-    let (questions, ready, device) = (cover.questions(), Resident(resident), OnDevice(registry));
+    let (questions, ready, device) =
+        (cover.questions(), Resident::new(registry, plan, resident), OnDevice(registry));
     let each = Each::of(&cover);
     let projections = sequence.ops.iter().enumerate().filter(|(_, op)| op.op == Op::Matmul);
     projections.into_iter().find_map(|(at, op)| {

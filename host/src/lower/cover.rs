@@ -9,7 +9,7 @@ use cajeta_model_arch::plan::{Plan, TensorId};
 use super::each::Each;
 use super::pattern::{Bound, bind};
 use super::question::{Packs, Questions};
-use super::residents::WeightKey;
+use super::residents::{WeightKey, is_widened};
 use super::sequence::{SeqOperand, Sequence};
 use crate::route::rows::{OnDevice, ReadyState, RouteTables, RowCall, format_name, regime_name};
 use crate::route::{NoRoute, Origin, PATTERN, Registry, Route, RouteRefusal};
@@ -65,7 +65,8 @@ impl Cover<'_> {
     /// At the first op that no row serves, with every row's refusal.
     pub(super) fn choose(&self) -> Result<Vec<Choice>, NoRoute> {
         let questions = self.questions();
-        let (device, ready) = (OnDevice(self.registry), Resident(self.resident));
+        let (device, ready) =
+            (OnDevice(self.registry), Resident::new(self.registry, self.plan, self.resident));
         let each = Each::of(self);
         let mut choices = Vec::new();
         let mut start = 0;
@@ -131,12 +132,37 @@ impl Cover<'_> {
     }
 }
 
-/// The moment: which weights are there. No widened copies exist and nothing overrides a route.
-pub(super) struct Resident<'a>(pub &'a dyn Fn(&WeightKey) -> bool);
+/// The moment: which weights are there, and which rows somebody chose others over.
+pub(super) struct Resident<'a> {
+    registry: &'a dyn Registry,
+    plan: &'a Plan,
+    resident: &'a dyn Fn(&WeightKey) -> bool,
+}
+
+impl<'a> Resident<'a> {
+    /// The moment at which `resident` answers which weights of a plan are there.
+    pub(super) fn new(
+        registry: &'a dyn Registry,
+        plan: &'a Plan,
+        resident: &'a dyn Fn(&WeightKey) -> bool,
+    ) -> Resident<'a> {
+        Resident { registry, plan, resident }
+    }
+}
 
 impl ReadyState for Resident<'_> {
     fn resident(&self, layout: LayoutId, tensors: &[TensorId]) -> bool {
-        (self.0)(&WeightKey::new(layout, tensors.iter().copied()))
+        (self.resident)(&WeightKey::new(layout, tensors.iter().copied()))
+    }
+
+    fn overridden(&self, row: &str) -> bool {
+        self.registry.overridden(row)
+    }
+
+    fn widen_declined(&self, tensors: &[TensorId]) -> bool {
+        let own = (0..self.registry.layouts().len() as u32).map(|index| LayoutId(LayoutId::OWN.0 + index));
+        let mut copies = own.map(|layout| WeightKey::new(layout, tensors.iter().copied()));
+        !copies.any(|key| (self.resident)(&key) && is_widened(self.registry, self.plan, &key))
     }
 }
 

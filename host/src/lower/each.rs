@@ -62,7 +62,8 @@ impl Each {
     /// or what it reads and writes cannot be cut into rows.
     pub(super) fn choice(&self, cover: &Cover<'_>, start: usize) -> Option<Choice> {
         let origin = self.found(cover, start)?;
-        let (device, ready) = (OnDevice(cover.registry), Resident(cover.resident));
+        let (device, ready) =
+            (OnDevice(cover.registry), Resident::new(cover.registry, cover.plan, cover.resident));
         let call = RowCall { query: self.question(start), ready: &ready };
         let picked = cover.tables.table(Op::Matmul).pick(&call, &device, cover.registry.preference())?;
         let len = picked.route.covers();

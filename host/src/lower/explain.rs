@@ -79,7 +79,7 @@ pub(super) fn explain_some(
     let exact = cover(&packed, Edges::Exact);
     let (free_questions, exact_questions) = (free.questions(), exact.questions());
     let places = places(&plain, &packed);
-    let (ready, each) = (Resident(resident), Each::of(&exact));
+    let (ready, each) = (Resident::new(registry, plan, resident), Each::of(&exact));
     let mut explained = Vec::new();
     for Choice { row, start, len, origin, launches, .. } in exact.choose()? {
         // Once an input is packed, rows that read it plain look refused. They are asked as before.

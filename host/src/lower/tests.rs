@@ -17,6 +17,7 @@ use cajeta_model_arch::plan::{
 use super::*;
 
 mod each;
+mod widened;
 
 const OWN: LayoutId = LayoutId::OWN;
 const PAIR: LayoutId = LayoutId(LayoutId::OWN.0 + 1);

@@ -42,6 +42,8 @@ impl fmt::Display for BatchRoute {
         write!(f, ", {m}x{n}x{k}")?;
         if self.launches > 1 {
             write!(f, ", a launch for each of {} sequences: {}", self.launches, self.chosen)?;
+        } else if !["", "declared"].contains(&self.chosen.as_str()) {
+            write!(f, ", {}", self.chosen)?;
         }
         f.write_str(")")
     }

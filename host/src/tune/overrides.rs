@@ -83,10 +83,16 @@ pub fn check(scope: &str, arm: &str, rows: &[Row]) -> Result<(), OverrideError> 
         Err(OverrideError::Arm { scope, arm, why })
     };
     if let Some(arms) = once::arms(scope) {
-        return if arms.contains(&arm) { Ok(()) } else { fail(format!("the answer is {}", arms.join(" or "))) };
+        return if arms.contains(&arm) {
+            Ok(())
+        } else {
+            fail(format!("the answer is {}", arms.join(" or ")))
+        };
     }
-    let members =
-        |family: &str| rows.iter().filter(|row| key::family_label(row) == family).collect::<Vec<&Row>>();
+    let members = |family: &str| {
+        let is_member = |row: &&Row| key::family_label(row) == family || row.name.as_str() == family;
+        rows.iter().filter(is_member).collect::<Vec<&Row>>()
+    };
     let (family, kind) = match question(scope) {
         Some((Asked::Parts, _)) => {
             return if arm.parse::<u32>().is_ok_and(|parts| parts > 0) {
@@ -157,7 +163,8 @@ fn question(name: &str) -> Option<(Asked, Option<&str>)> {
     }
     let form = |rest: &str| digits(rest.split_once('-').map_or("", |(_, shape)| shape));
     if let Some(rest) = name.strip_prefix("colsSeg-") {
-        return (form(rest) == "#x#-b#").then_some((Asked::Fusion, None));
+        let (segment, formats) = rest.split_once('.')?;
+        return (form(segment) == "#x#-b#" && !formats.is_empty()).then_some((Asked::Fusion, None));
     }
     if let Some(rest) = name.strip_prefix("colsPays-") {
         return (form(rest) == "b#").then_some((Asked::Rows, None));
@@ -234,6 +241,15 @@ impl Overrides {
         })
     }
 
+    /// Every row of a family with an override that is not the one chosen.
+    pub(super) fn passed_over(&self, rows: &[Row]) -> BTreeSet<String> {
+        let is_passed = |row: &&Row| {
+            let chosen = self.0.get(&key::family_label(row)).map(|(chosen, _)| chosen.as_str());
+            chosen.is_some_and(|chosen| chosen != PARTS && chosen != row.name.as_str())
+        };
+        rows.iter().filter(is_passed).map(|row| row.name.to_string()).collect()
+    }
+
     /// Those that answered nothing, as they were written.
     pub(super) fn unused(&self) -> Vec<String> {
         let unused = self.0.iter().filter(|(_, (_, used))| !used);
@@ -277,7 +293,7 @@ mod tests {
             ("q4kGateUp", PARTS),
             ("q4kGateUp", "q4kGateUp"),
             ("fused.q4kGateUp.1x2x3", PARTS),
-            ("colsSeg-gateup-28672x4096-b4", "q4kPlain+q4kPlain"),
+            ("colsSeg-gateup-28672x4096-b4.q4k+q6k", "q4kPlain+q4kPlain"),
             ("colsPays-q4k-b4", "q4kPlain"),
             ("mvVariant-q4k-4096x14336-c1", "q4kTile64"),
             ("matrixCoresPay", "plain"),
@@ -325,6 +341,15 @@ mod tests {
         assert_eq!(overrides.unused(), Vec::<String>::new());
         overrides.set("f", None);
         assert_eq!(overrides.answer(["x", "f"], &["a", "b"]), None);
+    }
+
+    #[test]
+    fn the_others_of_a_family_are_passed_over() {
+        let rows = registry();
+        let mut overrides = Overrides::default();
+        overrides.set(&key::family_label(&rows[0]), Some("q4kTile64"));
+        overrides.set("q4kGateUp", Some(PARTS));
+        assert_eq!(overrides.passed_over(&rows), BTreeSet::from(["q4kTile128".to_owned()]));
     }
 
     #[test]

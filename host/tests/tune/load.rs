@@ -51,7 +51,11 @@ impl Load {
 
     /// Questions that were settled so, by their names.
     fn answered(&self, how: &str, kept: bool) -> BTreeSet<String> {
-        let choices = self.of("tile-choice").chain(self.of("probe"));
+        // Each process asks for itself whether widened weights pay.
+        let in_memory =
+            |probe: &&Value| probe["probe"].as_str().is_some_and(|name| name.starts_with("tileBeatsDeq"));
+        let probes = self.of("probe").filter(|probe| !in_memory(probe));
+        let choices = self.of("tile-choice").chain(probes);
         let settled =
             choices.filter(|choice| choice["answered"] == how && choice["not_stored"].is_null() == kept);
         settled

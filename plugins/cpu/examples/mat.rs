@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cajeta_backend_cpu::{Buffer, CpuBackend, CpuDevice};
-use cajeta_plugin_api::abi::{MemoryKind, Problem, Regime};
+use cajeta_plugin_api::abi::{FormatId, LayoutId, MemoryKind, Problem, Regime, Shape};
 use cajeta_plugin_api::catalog::op::Op;
 use cajeta_plugin_api::catalog::quant::Format;
 use cajeta_plugin_api::{Answer, Backend, BufferSpan, Device, Work};
@@ -30,34 +30,41 @@ fn main() -> Answer<()> {
             continue;
         }
         for &m in rows_of_x {
-            measure(&device, format, m, n, k)?;
+            for wide in [false, true] {
+                measure(&device, format, m, n, k, wide)?;
+            }
         }
     }
     Ok(())
 }
 
-/// The best row this machine can run.
-fn best_row(format: Format, regime: Regime) -> usize {
+/// The best row this machine can run, over blocks or over widened weights.
+fn best_row(format: Format, regime: Regime, wide: bool) -> Option<usize> {
     let rows = CpuBackend::rows().iter().enumerate();
     let usable = rows.filter(|(_, row)| {
         row.steps.len() == 1
             && row.steps[0].op == Op::Matmul.id()
             && row.regime == regime
             && row.args[1].format.0 == format.id()
+            && (row.args[1].layout.0 >= LayoutId::OWN.0) == wide
             && row.needs.iter().all(|need| CpuBackend::supports(0, need.capability) == Ok(true))
     });
-    usable.max_by_key(|(_, row)| row.priority).map_or(0, |(index, _)| index)
+    usable.max_by_key(|(_, row)| row.priority).map(|(index, _)| index)
 }
 
-fn measure(device: &CpuDevice, format: Format, m: u64, n: u64, k: u64) -> Answer<()> {
+fn measure(device: &CpuDevice, format: Format, m: u64, n: u64, k: u64, wide: bool) -> Answer<()> {
     let regime = match m {
         1 => Regime::DECODE_ROW,
         2..=8 => Regime::DECODE_COLS,
         _ => Regime::PREFILL_BATCH,
     };
-    let row = best_row(format, regime);
+    let Some(row) = best_row(format, regime, wide) else { return Ok(()) };
     let problem = Problem { m, n, k, ..Problem::default() };
-    let weight_bytes = n * format.row_bytes(k).unwrap_or(0);
+    let shape = Shape { format: FormatId(format.id()), rows: n, width: k };
+    let weight_bytes = match CpuBackend::rows()[row].args[1].layout {
+        LayoutId::GGUF => n * format.row_bytes(k).unwrap_or(0),
+        layout => CpuBackend::layout_bytes(layout, &[shape])?,
+    };
     // Enough copies of the weight that none is in a cache when its turn comes.
     let copies = if m <= 16 { (256 << 20) / weight_bytes + 1 } else { 1 };
     let span = |bytes: u64, fill: u8| -> Answer<BufferSpan<Buffer>> {
