@@ -29,38 +29,146 @@ fn each_choice_has_its_origin_and_its_alternatives() {
     assert!(gates.iter().any(|gate| gate["gate"] == "K % 256" && gate["value"] == "K=256"), "{gates:?}");
 }
 
-#[test]
-fn an_operators_defect_record_takes_a_row_out_and_is_named() {
-    let settings = tempfile::tempdir().expect("a folder");
-    let defects = settings.path().join("cajeta/defects");
-    std::fs::create_dir_all(&defects).expect("made");
-    let record = "schema = 1\n[[defect]]\nrow = 'q4kWaveMatVecA*'\nreason = 'answers nonsense'\n";
-    std::fs::write(defects.join("nonsense.toml"), record).expect("written");
-    let mut command = with_plugins(&["kernels", &model(), "--json"]);
-    command.env("XDG_CONFIG_HOME", settings.path());
-    let report = finish(command).json();
-    let q = projection(&report);
-    assert_eq!(q["row"], "q4kWaveMatVec");
-    let arms = q["alternatives"].as_array().expect("a list");
-    let defective = arms.iter().filter(|arm| arm["gate"] == "a recorded defect: answers nonsense").count();
-    let lacking = arms.iter().filter(|arm| arm["clause"] == "unsupported").count();
-    assert_eq!(lacking, arms.len(), "{arms:?}");
-    let mut command = with_plugins(&["kernels", &model()]);
-    command.env("XDG_CONFIG_HOME", settings.path());
-    let text = finish(command).success();
-    let said = text.matches("unsupported: a recorded defect: answers nonsense").count();
-    assert_eq!(said > 0, defective > 0, "{text}");
+/// The launches of a segment.
+fn launches(report: &Value, segment: usize) -> &Vec<Value> {
+    report["segments"][segment]["launches"].as_array().expect("launches")
 }
 
 #[test]
-fn a_defect_file_that_does_not_read_is_warned_of() {
-    let settings = tempfile::tempdir().expect("a folder");
-    let defects = settings.path().join("cajeta/defects");
-    std::fs::create_dir_all(&defects).expect("made");
-    std::fs::write(defects.join("bad.toml"), "schema = 1\n[[defect]]\nrow = 3\n").expect("written");
-    let mut command = with_plugins(&["kernels", &model()]);
-    command.env("XDG_CONFIG_HOME", settings.path());
-    let run = finish(command);
-    assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(run.err.contains("bad.toml") && run.err.contains("none of its defect records"), "{run:?}");
+fn an_override_serves_and_is_named_with_what_it_passes_over() {
+    let prefer = ["--prefer", "q6kWaveMatVec=q6kWaveMatVec", "--prefer", "q4kWaveMatVecQkv=parts"];
+    let report = finish(with_plugins(&[&["kernels", &model(), "--json"], &prefer[..]].concat())).json();
+    let logits = |report: &Value| {
+        let step = launches(report, 0).iter().find(|launch| launch["what"] == "matmul logits");
+        step.expect("logits").clone()
+    };
+    let told = logits(&report);
+    assert_eq!((&told["row"], &told["chosen"]), (&"q6kWaveMatVec".into(), &"overridden".into()));
+    let row = |launch: &Value| launch["row"].as_str().unwrap_or_default().to_owned();
+    assert!(launches(&report, 0).iter().all(|launch| !row(launch).starts_with("q4kWaveMatVecQkv")));
+    assert_eq!(report["unused_overrides"], serde_json::json!([]));
+
+    let text = finish(with_plugins(&[&["kernels", &model()], &prefer[..]].concat())).success();
+    assert!(text.contains(": ready: an override runs its parts"), "{text}");
+    // Where the portable row serves anyhow there is none to pass over.
+    let passed = text.contains(": an override has q6kWaveMatVec serve\n");
+    assert_eq!(
+        passed,
+        told["alternatives"].as_array().is_some_and(|arms| arms[0]["clause"].is_null()),
+        "{text}"
+    );
+
+    let mut command = with_plugins(&["kernels", &model(), "--json"]);
+    command.env("CAJETA_LLM_SHAPE_OVERRIDE", "q2kWaveMatVec=q2kWaveMatVec, q6kWaveMatVec=q6kWaveMatVec");
+    let report = finish(command).json();
+    assert_eq!(logits(&report)["chosen"], "overridden");
+    assert_eq!(report["unused_overrides"], serde_json::json!(["q2kWaveMatVec=q2kWaveMatVec"]));
+}
+
+#[test]
+fn an_override_of_what_does_not_exist_names_what_does() {
+    let told = |what: &str| finish(with_plugins(&["kernels", &model(), "--prefer", what]));
+    told("q6kWaveMatVek=q6kWaveMatVec")
+        .failure(1, &["`q6kWaveMatVek`", "no such family", "near it: q6kWaveMatVec"]);
+    told("q6kWaveMatVec=q6kWaveMatVak")
+        .failure(1, &["`q6kWaveMatVak`", "no such row", "near it: q6kWaveMatVec"]);
+    told("q6kWaveMatVec=q4kWaveMatVec").failure(1, &["of the family q4kWaveMatVec"]);
+    told("q6kWaveMatVec").failure(2, &["--prefer", "FAMILY=ROW"]);
+    let mut command = with_plugins(&["run", &model(), "-p", "Once", "-n", "1"]);
+    command.env("CAJETA_LLM_SHAPE_OVERRIDE", "nonsense");
+    finish(command).failure(1, &["`nonsense`", "FAMILY=ROW"]);
+}
+
+#[test]
+fn a_run_goes_by_an_override_and_its_records_say_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let records = folder.path().join("records.jsonl");
+    let answer = |prefer: &[&str]| {
+        let args = ["run", &model(), "-p", "Once upon a time", "--raw", "-n", "8", "--temp", "0", "--json"];
+        let mut command = with_plugins(&[&args[..], prefer].concat());
+        command.env("CAJETA_RECORDS", &records);
+        ids(&finish(command).json()["generated_ids"])
+    };
+    let plain = answer(&[]);
+    std::fs::remove_file(&records).expect("there are records");
+    assert_eq!(answer(&["--prefer", "q6kWaveMatVec=q6kWaveMatVec"]), plain);
+    let text = std::fs::read_to_string(&records).expect("records");
+    let routes = text.lines().map(|line| serde_json::from_str::<Value>(line).expect(line));
+    let logits =
+        routes.filter(|record| record["record"] == "batch-route" && record["site"] == "matmul logits");
+    let logits: Vec<Value> = logits.collect();
+    let told = logits.iter().all(|route| route["row"] == "q6kWaveMatVec" && route["chosen"] == "overridden");
+    assert!(told && !logits.is_empty(), "{text}");
+}
+
+#[test]
+fn measuring_keeps_what_the_next_look_finds_stored_with_its_timings() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path().display().to_string();
+    let look = |more: &[&str]| {
+        let args = ["kernels", &model(), "--rows", "8", "--tune-dir", &folder];
+        finish(on_reference(&[&args[..], more].concat(), &[]))
+    };
+    // The reference has fusions and no families: what is measured is whether a fusion beats its parts.
+    let questions = |report: &Value| {
+        let of = |launch: &Value| launch["questions"].as_array().expect("a list").clone();
+        launches(report, 0).iter().flat_map(of).collect::<Vec<Value>>()
+    };
+    assert!(questions(&look(&["--json"]).json()).is_empty(), "nothing is timed unasked");
+    let measured = look(&["--measure", "--json"]).json();
+    let asked = questions(&measured);
+    assert!(!asked.is_empty(), "{measured}");
+    for question in &asked {
+        let timings = question["timings"].as_array().expect("a list");
+        assert!(timings.len() == 2 && timings.iter().all(|arm| arm["median_ns"].as_f64() > Some(0.0)));
+        assert_eq!(question["kept"], true, "nobody else is on this device");
+    }
+    let again = look(&["--json"]).json();
+    assert_eq!(questions(&again), asked);
+    let rows = |report: &Value| {
+        let row = |launch: &Value| (launch["row"].clone(), launch["chosen"] == "declared");
+        launches(report, 0).iter().map(row).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(&again), rows(&measured));
+    let chosen =
+        |report: &Value, origin: &str| launches(report, 0).iter().any(|launch| launch["chosen"] == origin);
+    let (won, text) = (chosen(&measured, "measured"), look(&[]).success());
+    assert_eq!((chosen(&again, "stored"), chosen(&again, "measured")), (won, false));
+    // A fusion that lost is refused by name.
+    assert!(won || text.contains(": ready: measured slower than its parts"), "{text}");
+    assert!(text.contains("  timed ") && !text.contains("not kept"), "{text}");
+    on_measuring_nowhere();
+}
+
+fn on_measuring_nowhere() {
+    finish(with_plugins(&["kernels", &model(), "--measure"])).failure(1, &["kept nowhere", "--tune-dir DIR"]);
+    finish(with_plugins(&["kernels", "--measure"])).failure(2, &["MODEL"]);
+}
+
+#[test]
+fn a_step_of_several_sequences_and_the_rows_behind_are_shown_when_asked_for() {
+    let report = finish(with_plugins(&["kernels", &model(), "--batch", "3", "--json"])).json();
+    let step = &report["segments"][1];
+    assert_eq!((&step["segment"], &step["sequences"]), (&"decode step".into(), &3.into()));
+    let attention = launches(&report, 1).iter().find(|launch| launch["what"] == "attention blk.0.attention");
+    let attention = attention.expect("attention");
+    assert_eq!((&attention["problem"]["m"], &attention["problem"]["batch"]), (&3.into(), &3.into()));
+    assert!(attention["fill"]["blocks"].as_u64() > Some(0), "{attention}");
+
+    let plain = finish(with_plugins(&["kernels", &model()])).success();
+    assert!(!plain.contains("  behind ") && !plain.contains("sequences"), "{plain}");
+    let all = finish(with_plugins(&["kernels", &model(), "--batch", "3", "--all"])).success();
+    assert!(all.contains("decode step: 3 sequences, "), "{all}");
+    let report = finish(with_plugins(&["kernels", &model(), "--json"])).json();
+    let sample =
+        launches(&report, 0).iter().find(|launch| launch["what"] == "sample logits").expect("the tail");
+    let behind = sample["alternatives"].as_array().expect("a list").iter();
+    let behind = behind.filter(|arm| arm["ahead"] == false && arm["clause"].is_null());
+    let behind: Vec<&str> = behind.filter_map(|arm| arm["row"].as_str()).collect();
+    let line = format!(
+        "  behind {} at sample logits: {}\n",
+        sample["row"].as_str().expect("a name"),
+        behind.join(", ")
+    );
+    assert_eq!(all.contains(&line), !behind.is_empty(), "{line} {all}");
 }

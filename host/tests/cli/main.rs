@@ -13,6 +13,7 @@ mod backends;
 mod selection;
 mod audit;
 mod kernels;
+mod defects;
 mod run;
 mod streams;
 mod interrupt;
