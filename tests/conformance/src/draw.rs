@@ -132,7 +132,10 @@ fn values(row: &Row, of: Subject, usual: &[u64]) -> Vec<u64> {
                 values.extend([1, 2, 3].map(|times| v.saturating_mul(times)));
             }
             (Test::AT_MOST, Some(&v)) => values.push(v.min(4096)),
-            (Test::AT_LEAST, Some(&v)) => values.extend([v, v.saturating_add(1), v.saturating_mul(2)]),
+            (Test::AT_LEAST, Some(&v)) => {
+                values = values.iter().map(|&x| x.max(v)).collect();
+                values.extend([v.saturating_add(1), v.saturating_mul(2)]);
+            }
             (Test::ONE_OF, _) => values.extend(gate.values.iter().copied()),
             _ => {}
         }
