@@ -56,10 +56,15 @@ pub(crate) struct Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
-    /// Chooses the layouts. A model that does not fit is shown as it would run if its own bytes did.
-    pub(crate) fn new(device: &Device, plan: &'a Plan, extent: Extent) -> Result<Lowering<'a>, EngineError> {
-        let registry = DeviceRegistry::new(device.clone());
-        let affordable = Affordable::of(&registry, plan, &extent)?;
+    /// Chooses the layouts, widened copies within a budget. A model that does not fit is shown as it would
+    /// run if its own bytes did.
+    pub(crate) fn new(
+        registry: DeviceRegistry,
+        plan: &'a Plan,
+        extent: Extent,
+        widen_budget: Option<u64>,
+    ) -> Result<Lowering<'a>, EngineError> {
+        let affordable = Affordable::within(&registry, plan, &extent, widen_budget)?;
         Ok(Lowering { registry, plan, extent, affordable })
     }
 

@@ -61,6 +61,13 @@ pub trait Preference<C: RouteCall> {
         None
     }
 
+    /// How it was found that a row serves this call rather than others that are no members of its family:
+    /// a fusion against its parts. Nothing where declared order alone says so.
+    fn confirmed(&self, row: &str, call: &C) -> Option<Origin> {
+        let _ = (row, call);
+        None
+    }
+
     /// Why a measurement speaks against a row whatever its family: the gate's name.
     fn held_back<'s>(&'s self, row: &str, call: &C) -> Option<&'s str> {
         let _ = (row, call);

@@ -123,7 +123,13 @@ impl<R: Route> RouteTable<R> {
             let route = family.find(|route| route.name() == preferred.row)?;
             clause_of(route, &ask).is_none().then_some(Picked { route, origin: preferred.origin })
         });
-        Some(member.unwrap_or(Picked { route: first, origin: Origin::Declared }))
+        let picked = member.unwrap_or(Picked { route: first, origin: Origin::Declared });
+        let confirmed = preference.confirmed(picked.route.name(), call);
+        let origin = match (picked.origin, confirmed) {
+            (Origin::Declared, Some(confirmed)) => confirmed,
+            (known, _) => known,
+        };
+        Some(Picked { origin, ..picked })
     }
 
     /// Every row that serves a query as far as declared facts and the device say, the first choice first.

@@ -1,5 +1,6 @@
 //! Settles questions on one device: fixed by somebody, else remembered, else timed.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -164,6 +165,11 @@ impl Tuning {
             self.set_override(scope, Some(arm));
         }
         Ok(!environment.is_empty() || !told.is_empty())
+    }
+
+    /// The rows that a family's override passes over: they may declare that they step aside for it.
+    pub fn passed_over(&self, rows: &[Row]) -> BTreeSet<String> {
+        self.overrides.lock().unwrap_or_else(PoisonError::into_inner).passed_over(rows)
     }
 
     /// Overrides that answered nothing that was asked, each as it was written.

@@ -10,7 +10,7 @@ use cajeta::route::Clause;
 use cajeta::route::rows::RowRoute;
 use cajeta::tune::store::Autotune;
 use cajeta::tune::{Answers, TileFamily};
-use cajeta_abi::Row;
+use cajeta_abi::{Problem, Row};
 use cajeta_plugin_host::Device;
 use serde::Serialize;
 
@@ -18,7 +18,10 @@ use serde::Serialize;
 pub(super) struct Decisions<'a> {
     pub(super) device: &'a Device,
     pub(super) answers: &'a Answers,
+    /// What this process knows.
     pub(super) store: &'a Autotune,
+    /// What the next one will.
+    pub(super) files: &'a Autotune,
 }
 
 /// A question that was settled before, or just now.
@@ -32,6 +35,8 @@ pub(super) struct Question {
     pub(super) timings: Vec<Timing>,
     /// Such as that it was a tie.
     pub(super) note: Option<String>,
+    /// Whether the next load finds it. One that is measured while others hold the device is not kept.
+    pub(super) kept: bool,
 }
 
 #[derive(Serialize, PartialEq, Clone)]
@@ -105,7 +110,14 @@ impl Decisions<'_> {
         };
         let family = TileFamily::of_row(rows, placed.row, &admits);
         let (candidates, refused) = family.candidates(self.device, &placed.problem, &placed.scalars);
-        let mut decision = Decision { questions: self.questions(placed), ..Decision::default() };
+        // A fusion that lost to its parts was asked about in the place of the first of them.
+        let lost = choice.arms.iter().filter(|arm| {
+            arm.ahead && arm.refusal.as_ref().is_some_and(|refusal| refusal.clause == Clause::Ready)
+        });
+        let mut decision = Decision::default();
+        for row in std::iter::once(placed.row).chain(lost.map(|arm| arm.row)) {
+            decision.questions.extend(self.questions(row, &placed.problem));
+        }
         let filter = ShapeFilter::new(self.device.facts(), placed.problem);
         let pruned = match filter.apply(&family.label, candidates) {
             Ok(filtered) => {
@@ -131,13 +143,13 @@ impl Decisions<'_> {
         decision
     }
 
-    fn questions(&self, placed: &Placed) -> Vec<Question> {
+    fn questions(&self, index: usize, problem: &Problem) -> Vec<Question> {
         let backend = self.device.backend();
-        let row = backend.rows().get(placed.row);
-        let Some((_, route)) = row.and_then(|row| RowRoute::new(placed.row, row, backend.layouts())) else {
+        let row = backend.rows().get(index);
+        let Some((_, route)) = row.and_then(|row| RowRoute::new(index, row, backend.layouts())) else {
             return Vec::new();
         };
-        let names = self.answers.questions(&route, &placed.problem);
+        let names = self.answers.questions(&route, problem);
         names.into_iter().filter_map(|name| self.question(name)).collect()
     }
 
@@ -149,6 +161,7 @@ impl Decisions<'_> {
             answer: answer.value,
             timings: answer.timings.iter().map(timing).collect(),
             note: answer.note,
+            kept: self.files.recall(name).is_some(),
         })
     }
 }

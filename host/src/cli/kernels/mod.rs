@@ -6,14 +6,15 @@ mod report;
 mod text;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use cajeta::engine::{DEFAULT_CHUNK, EngineOptions, Extent, Model};
+use cajeta::engine::{DEFAULT_CHUNK, DeviceRegistry, EngineOptions, Extent, Model, ask_premises};
 use cajeta::lower::{Placed, Segment, Sizes};
 use cajeta::route::Registry;
-use cajeta::tune::store::tune_directory;
-use cajeta::tune::{Answers, Nowhere, Prewarm, Tuning};
+use cajeta::tune::store::{Autotune, DeviceKey, tune_directory};
+use cajeta::tune::{Nowhere, Prewarm, Tuning};
 use cajeta_model_arch::plan::Plan;
-use cajeta_plugin_host::{Device, SelectOptions};
+use cajeta_plugin_host::SelectOptions;
 use clap::Args;
 
 use super::failure::{Failure, Outcome};
@@ -84,23 +85,23 @@ pub(crate) fn run(flags: Flags) -> Outcome {
     }
     // Rotary factors may depend on how long the context is.
     let plan = Plan::build_for_context(&model.config, &model.file, ctx)?;
-    let device = open(&select)?;
     let extent = Extent { ctx, chunk: flags.rows.min(ctx), seqs: flags.batch };
-    let mut lowering = Lowering::new(&device, &plan, extent)?;
-    let measured = if flags.measure { Some(measure(path, &flags, select, extent)?) } else { None };
-    let tuning = Tuning::new(&device, tune_directory(flags.tune.tune_dir.as_deref()).as_deref());
-    tuning.fix(&flags.tune.prefer, device.backend().rows())?;
-    let remembered = remembered(&tuning, &device, &lowering)?;
-    let answers = measured.unwrap_or(remembered);
-    lowering.registry.settle(answers.clone());
+    let settled = if flags.measure {
+        measured(path, &flags, select, &plan, extent)?
+    } else {
+        remembered(&flags, &select, &plan, extent)?
+    };
+    let Settled { lowering, tuning } = &settled;
+    let device = lowering.registry.device();
+    let key = DeviceKey::new(device.backend().id(), device.facts());
+    let files = Autotune::open(tune_directory(flags.tune.tune_dir.as_deref()).as_deref(), &key);
+    let answers = lowering.registry.answers();
+    let decisions = Decisions { device, answers, store: tuning.store(), files: &files };
     let report = Report {
         model: path.display().to_string(),
         backend: device.backend().id().to_owned(),
         device: device.facts().name.to_string(),
-        segments: segments(
-            &lowering,
-            &Decisions { device: &device, answers: &answers, store: tuning.store() },
-        )?,
+        segments: segments(lowering, &decisions)?,
         unused_overrides: tuning.unused_overrides(),
     };
     if flags.json { output::json(&report) } else { output::text(&text::describe(&report, flags.all)) }
@@ -124,22 +125,56 @@ fn segments(lowering: &Lowering<'_>, decisions: &Decisions<'_>) -> Outcome<Vec<S
     segments.into_iter().map(facts).collect()
 }
 
-/// What is fixed, and what earlier runs measured about what a load asks. Nothing is timed.
-fn remembered(tuning: &Tuning, device: &Device, lowering: &Lowering<'_>) -> Outcome<Answers> {
-    let _hold = tuning.hold();
-    let supports = |capability| lowering.registry.supports(capability);
-    let mut prewarm = Prewarm::new(tuning, device, &supports)?;
-    for (segment, sizes) in lowering.extent.questions(&lowering.registry) {
-        for Placed { row, problem, scalars, .. } in lowering.program(segment, &sizes)?.launches {
-            let asked = prewarm.launch(row, &problem, &scalars, &mut Nowhere);
-            asked.map_err(|error| Failure::work(error.to_string()))?;
-        }
-    }
-    Ok(prewarm.finish())
+/// A model lowered by what is known of its kernels.
+struct Settled<'a> {
+    lowering: Lowering<'a>,
+    tuning: Arc<Tuning>,
 }
 
-/// Loads the model as a run would, which measures what is not remembered and keeps it.
-fn measure(path: &Path, flags: &Flags, select: SelectOptions, extent: Extent) -> Outcome<Answers> {
+/// By what is fixed, and what earlier runs measured about what a load asks. Nothing is timed.
+fn remembered<'a>(
+    flags: &Flags,
+    select: &SelectOptions,
+    plan: &'a Plan,
+    extent: Extent,
+) -> Outcome<Settled<'a>> {
+    let device = open(select)?;
+    let tuning = Tuning::new(&device, tune_directory(flags.tune.tune_dir.as_deref()).as_deref());
+    tuning.fix(&flags.tune.prefer, device.backend().rows())?;
+    let hold = tuning.hold();
+    let mut registry = DeviceRegistry::new(device.clone());
+    registry.pass_over(tuning.passed_over(device.backend().rows()));
+    let budget = flags.tune.widen_budget;
+    registry.assume(ask_premises(&registry, &tuning, plan, extent.chunk, budget != Some(0))?);
+    let mut lowering = Lowering::new(registry, plan, extent, budget)?;
+    let supports = |capability| device.supports(capability).unwrap_or(false);
+    let mut prewarm = Prewarm::new(&tuning, &device, &supports)?;
+    // A fusion that lost leaves its parts to be asked about.
+    loop {
+        let known = prewarm.answers().len();
+        for (segment, sizes) in extent.questions(&lowering.registry) {
+            for Placed { row, problem, scalars, .. } in lowering.program(segment, &sizes)?.launches {
+                prewarm.launch(row, &problem, &scalars, &mut Nowhere)?;
+            }
+        }
+        lowering.registry.settle(prewarm.answers().clone());
+        if prewarm.answers().len() == known {
+            break;
+        }
+    }
+    lowering.registry.settle(prewarm.finish());
+    drop(hold);
+    Ok(Settled { lowering, tuning: Arc::new(tuning) })
+}
+
+/// By what a load knows, which measures what is not remembered and keeps it.
+fn measured<'a>(
+    path: &Path,
+    flags: &Flags,
+    select: SelectOptions,
+    plan: &'a Plan,
+    extent: Extent,
+) -> Outcome<Settled<'a>> {
     if tune_directory(flags.tune.tune_dir.as_deref()).is_none() {
         return Err(Failure::work(
             "measured choices are kept nowhere, by CAJETA_LLM_TUNE_DIR or the settings; give --tune-dir DIR",
@@ -150,7 +185,18 @@ fn measure(path: &Path, flags: &Flags, select: SelectOptions, extent: Extent) ->
     options.chunk = extent.chunk;
     options.max_seqs = extent.seqs;
     options.warm_up = false;
+    options.measure_all = true;
     flags.tune.apply(&mut options);
     let engine = load(&options)?;
-    Ok(engine.runner().registry.answers().clone())
+    let known = &engine.runner().registry;
+    let (premises, answers) = (known.premises().clone(), known.answers().clone());
+    let (device, tuning) = (known.device().clone(), engine.tuning().clone());
+    // Its memory is free again before the layouts that fit are chosen.
+    drop(engine);
+    let mut registry = DeviceRegistry::new(device);
+    registry.pass_over(tuning.passed_over(registry.rows()));
+    registry.assume(premises);
+    let mut lowering = Lowering::new(registry, plan, extent, flags.tune.widen_budget)?;
+    lowering.registry.settle(answers);
+    Ok(Settled { lowering, tuning })
 }

@@ -14,10 +14,21 @@ pub(super) fn describe(report: &Report, all: bool) -> String {
         out.push_str(&table(&segment.launches).to_string());
         out.push_str(&notes(&segment.launches, all).concat());
     }
+    if has_unkept(report) {
+        out.push_str(
+            "\nNot kept: other processes held much of the device, or the folder cannot be written. The next \
+             load measures anew.\n",
+        );
+    }
     for unused in &report.unused_overrides {
         out.push_str(&format!("\n`{unused}` fixes nothing that is asked here\n"));
     }
     out
+}
+
+fn has_unkept(report: &Report) -> bool {
+    let launches = report.segments.iter().flat_map(|segment| &segment.launches);
+    launches.flat_map(|launch| &launch.questions).any(|question| !question.kept)
 }
 
 fn heading(segment: &SegmentFacts) -> String {
@@ -28,7 +39,8 @@ fn heading(segment: &SegmentFacts) -> String {
     format!("\n{name}: {many} {what}{plural}, context {context}, {count} launches\n")
 }
 
-/// What stands behind the choices of some launches, each line once.
+/// What stands behind the choices of some launches, each line once; rows that one reason keeps from
+/// serving share a line.
 fn notes(launches: &[Launch], all: bool) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut say = |line: String| {
@@ -36,17 +48,28 @@ fn notes(launches: &[Launch], all: bool) -> Vec<String> {
             lines.push(line);
         }
     };
+    let mut kept_back: Vec<(&str, Vec<&str>, String)> = Vec::new();
     for launch in launches {
         if let Some(error) = &launch.error {
             say(format!("  cannot run {}: {error}\n", any_layer(&launch.what)));
         }
-        launch.questions.iter().for_each(|question| say(measured(launch, question)));
+        launch.questions.iter().for_each(|question| say(timed(question)));
         for pruned in &launch.pruned {
             let super::decisions::PrunedFacts { row, rule, what, need, limit } = pruned;
             say(format!("  pruned {row}: {rule}: {need} {what}, at most {limit}\n"));
         }
         let ahead = launch.alternatives.iter().filter(|arm| arm.ahead && !is_pruned(launch, arm));
-        ahead.for_each(|arm| say(refused(launch, arm)));
+        for arm in ahead {
+            let (verb, why) = refused(launch, arm);
+            match kept_back.iter_mut().find(|(known, _, reason)| *known == verb && *reason == why) {
+                Some((_, rows, _)) if rows.contains(&arm.row.as_str()) => {}
+                Some((_, rows, _)) => rows.push(&arm.row),
+                None => kept_back.push((verb, vec![&arm.row], why)),
+            }
+        }
+    }
+    for (verb, rows, why) in kept_back {
+        say(format!("  {verb} {}: {why}\n", rows.join(", ")));
     }
     if all {
         launches.iter().filter_map(behind).for_each(say);
@@ -54,26 +77,27 @@ fn notes(launches: &[Launch], all: bool) -> Vec<String> {
     lines
 }
 
-/// `  stored mvVariant-q4k-256x256-c1: a 1.20 us, b 1.50 us (a tie: ahead by 0.4 %)`.
-fn measured(launch: &Launch, question: &Question) -> String {
-    let Question { name, answer, timings, note } = question;
+/// `  timed mvVariant-q4k-256x256-c1: a 1.20 us, b 1.50 us (a tie: ahead by 0.4 %)`.
+fn timed(question: &Question) -> String {
+    let Question { name, answer, timings, note, kept } = question;
     let timings: Vec<String> =
         timings.iter().map(|timing| format!("{} {:.2} us", timing.arm, timing.median_ns / 1e3)).collect();
     let timings = if timings.is_empty() { answer.clone() } else { timings.join(", ") };
-    let note = note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
-    format!("  {} {name}: {timings}{note}\n", launch.chosen)
+    let notes = note.as_deref().into_iter().chain((!kept).then_some("not kept")).collect::<Vec<_>>();
+    let note = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
+    format!("  timed {name}: {timings}{note}\n")
 }
 
-/// An arm tried before the row that serves: the gates that refuse it and what they saw, or the choice
-/// that passed it over.
-fn refused(launch: &Launch, arm: &Alternative) -> String {
+/// Why an arm tried before the row that serves does not: the gates that refuse it and what they saw, or
+/// the choice that passed it over.
+fn refused(launch: &Launch, arm: &Alternative) -> (&'static str, String) {
     let (Some(clause), Some(gate)) = (arm.clause, &arm.gate) else {
         let Launch { row, chosen, .. } = launch;
         let why = match *chosen {
             "overridden" => format!("an override has {row} serve"),
             chosen => format!("{row} is faster, {chosen}"),
         };
-        return format!("  passed over {}: {why}\n", arm.row);
+        return ("passed over", why);
     };
     // The gate that refused is named already; of it the value is news, where it has one.
     let refusing = arm.gates.iter().filter(|seen| !seen.holds && seen.value != *gate);
@@ -83,7 +107,7 @@ fn refused(launch: &Launch, arm: &Alternative) -> String {
     });
     let refusing: Vec<String> = refusing.collect();
     let limits = if refusing.is_empty() { String::new() } else { format!(" ({})", refusing.join(", ")) };
-    format!("  refused {}: {clause}: {gate}{limits}\n", arm.row)
+    ("refused", format!("{clause}: {gate}{limits}"))
 }
 
 fn is_pruned(launch: &Launch, arm: &Alternative) -> bool {
@@ -204,7 +228,8 @@ mod tests {
                 name: "mvVariant-q4k-4x2-c1".into(),
                 answer: "r".into(),
                 timings: vec![timing("first", 1500.0), timing("r", 1200.0)],
-                note: None,
+                note: Some("a tie".into()),
+                kept: false,
             }],
             pruned: vec![pruned],
             alternatives: vec![
@@ -220,7 +245,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "  stored mvVariant-q4k-4x2-c1: first 1.50 us, r 1.20 us\n",
+                "  timed mvVariant-q4k-4x2-c1: first 1.50 us, r 1.20 us (a tie; not kept)\n",
                 "  pruned wide: R3: 98304 shared bytes of a block, at most 65536\n",
                 "  passed over first: r is faster, stored\n",
                 "  behind r at matmul blk.*.q: b, a\n",
