@@ -15,6 +15,8 @@ use crate::route::{Origin, Preference, Preferred, Route, RouteCall, RouteQuery};
 const SLOWER: &str = "measured slower than its parts";
 /// The gate of a fusion whose parts somebody chose.
 const TOLD: &str = "an override runs its parts";
+/// The farthest that steps of several sequences answer for each other, in thousandths of their ratio.
+const NEAR: u64 = 1500;
 /// The gate of rows on matrix cores that do not pay.
 const NO_MATRIX: &str = once::MATRIX_CORES_PAY;
 /// The gate of rows over blocks that the widened route beats.
@@ -113,10 +115,11 @@ impl Answers {
 
     /// The names of the questions that were settled about a row at a problem, as the store has them.
     pub fn questions(&self, route: &RowRoute<'_>, problem: &Problem) -> Vec<&str> {
-        let Problem { m, n, k, .. } = *problem;
-        let place = Place { regime: route.regime(), format: route.format().0, n, k };
-        let member = self.members.get(route.family()).and_then(|places| nearest(places.get(&place)?, m));
-        let fusion = self.fusions.get(route.name()).and_then(|places| nearest(places.get(&place)?, m));
+        let (place, m) = (place(route, problem), problem.m);
+        let member =
+            self.members.get(route.family()).and_then(|places| nearest(places.get(&place)?, m, place.regime));
+        let fusion =
+            self.fusions.get(route.name()).and_then(|places| nearest(places.get(&place)?, m, place.regime));
         let names = [member.map(|member| &member.question), fusion.map(|fusion| &fusion.question)];
         names.into_iter().flatten().map(String::as_str).collect()
     }
@@ -214,7 +217,8 @@ impl Answers {
 
     fn cols(&self, format: cajeta_abi::FormatId, columns: u64) -> Option<(bool, Origin)> {
         let settled = self.cols.range((format.0, 0)..=(format.0, u64::MAX));
-        settled.min_by_key(|((_, known), _)| distance(*known, columns)).map(|(_, found)| *found)
+        let near = settled.filter(|((_, known), _)| distance(*known, columns) <= NEAR);
+        near.min_by_key(|((_, known), _)| distance(*known, columns)).map(|(_, found)| *found)
     }
 
     /// How many questions are settled.
@@ -231,9 +235,7 @@ impl Answers {
 
     fn place(&mut self, of: &str, route: &RowRoute<'_>, problem: &Problem) -> Place {
         self.steps.insert(of.to_owned(), route.row().problem_step as usize);
-        let op = route.row().steps.get(route.row().problem_step as usize).map(|step| step.op);
-        let Problem { n, .. } = *problem;
-        Place { regime: route.regime(), format: route.format().0, n, k: inputs(op, problem) }
+        place(route, problem)
     }
 
     /// The place a call asks about, and its rows.
@@ -249,7 +251,7 @@ impl Preference<RowCall<'_>> for Answers {
     fn prefer<'s>(&'s self, family: &str, call: &RowCall<'_>) -> Option<Preferred<'s>> {
         let settled = || {
             let (place, m) = self.asked(family, call.query())?;
-            let member = nearest(self.members.get(family)?.get(&place)?, m)?;
+            let member = nearest(self.members.get(family)?.get(&place)?, m, place.regime)?;
             Some(Preferred { row: &member.row, origin: member.origin })
         };
         // It is the only one of its design that serves a layout; what this adds is where it comes from.
@@ -263,7 +265,7 @@ impl Preference<RowCall<'_>> for Answers {
 
     fn confirmed(&self, row: &str, call: &RowCall<'_>) -> Option<Origin> {
         let (place, m) = self.asked(row, call.query())?;
-        let fusion = nearest(self.fusions.get(row)?.get(&place)?, m)?;
+        let fusion = nearest(self.fusions.get(row)?.get(&place)?, m, place.regime)?;
         fusion.pays.then_some(fusion.origin)
     }
 
@@ -275,9 +277,15 @@ impl Preference<RowCall<'_>> for Answers {
             return Some(WIDENED);
         }
         let (place, m) = self.asked(row, call.query())?;
-        let fusion = nearest(self.fusions.get(row)?.get(&place)?, m)?;
+        let fusion = nearest(self.fusions.get(row)?.get(&place)?, m, place.regime)?;
         (!fusion.pays).then_some(if fusion.origin == Origin::Overridden { TOLD } else { SLOWER })
     }
+}
+
+/// Where a row's question about a problem is answered.
+fn place(route: &RowRoute<'_>, problem: &Problem) -> Place {
+    let op = route.row().steps.get(route.row().problem_step as usize).map(|step| step.op);
+    Place { regime: route.regime(), format: route.format().0, n: problem.n, k: inputs(op, problem) }
 }
 
 /// The inputs of a problem that tell one question from another. How far attention looks back does not: it
@@ -286,9 +294,11 @@ fn inputs(op: Option<OpId>, problem: &Problem) -> u64 {
     if op == Some(Op::Attention.id()) { 0 } else { problem.k }
 }
 
-/// The value of the nearest number, by ratio.
-fn nearest<T>(settled: &BTreeMap<u64, T>, m: u64) -> Option<&T> {
-    settled.iter().min_by_key(|(known, _)| distance(**known, m)).map(|(_, value)| value)
+/// The value of the nearest number, by ratio. A step of several sequences says nothing about one of twice as
+/// many: how many are computed at once is what its kernels differ by.
+fn nearest<T>(settled: &BTreeMap<u64, T>, m: u64, regime: Regime) -> Option<&T> {
+    let (known, value) = settled.iter().min_by_key(|(known, _)| distance(**known, m))?;
+    (regime != Regime::DECODE_COLS || distance(*known, m) <= NEAR).then_some(value)
 }
 
 /// How far apart two numbers are, in thousandths of their ratio.
@@ -306,9 +316,12 @@ mod tests {
     fn the_nearest_settled_number_answers() {
         let settled = BTreeMap::from([(1, "one"), (64, "some"), (512, "many")]);
         for (m, expected) in [(1, "one"), (2, "one"), (100, "some"), (300, "many"), (4096, "many")] {
-            assert_eq!(nearest(&settled, m), Some(&expected), "{m}");
+            assert_eq!(nearest(&settled, m, Regime::PREFILL_BATCH), Some(&expected), "{m}");
         }
-        assert_eq!(nearest(&BTreeMap::<u64, ()>::new(), 1), None);
+        for (m, expected) in [(64, Some(&"some")), (96, Some(&"some")), (97, None), (350, Some(&"many"))] {
+            assert_eq!(nearest(&settled, m, Regime::DECODE_COLS), expected, "{m}");
+        }
+        assert_eq!(nearest(&BTreeMap::<u64, ()>::new(), 1, Regime::PREFILL_BATCH), None);
     }
 
     #[test]
@@ -320,7 +333,8 @@ mod tests {
         answers.put_cols(q4k, 8, true, Origin::Measured);
         let each = [2, 3, 8].map(|columns| answers.launch_each(q4k, columns));
         assert_eq!(each, [Some(Origin::Stored), Some(Origin::Stored), None]);
-        assert_eq!((answers.cols_pay(q4k, 2), answers.cols_pay(q4k, 16)), (Some(false), Some(true)));
+        let pay = [2, 12, 16].map(|columns| answers.cols_pay(q4k, columns));
+        assert_eq!(pay, [Some(false), Some(true), None]);
         assert_eq!((answers.cols_pay(q6k, 2), answers.len()), (None, 2));
     }
 }

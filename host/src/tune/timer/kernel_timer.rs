@@ -153,6 +153,7 @@ impl<Q: TimedQueue> KernelTimer<Q> {
         self.launches += 2 * of_one;
         let most = f64::from(arm.most.clamp(1, LAUNCHES));
         let times = (self.bracket_ns / ns.max(1.0)).ceil().clamp(1.0, most) as u32;
+        tracing::debug!(target: "cajeta::tune", arm = arm.name, launches = of_one, ns, times, "bracket");
         if times == 1 {
             return Ok((Bracket { work: single, times, launches: of_one }, ns));
         }
