@@ -14,6 +14,7 @@ use cajeta_plugin_host::{Selected, activate};
 use super::affordable::{Affordable, Extent};
 use super::decode::Decode;
 use super::error::EngineError;
+use super::feasible;
 use super::options::{DEFAULT_CONTEXT, EngineOptions};
 use super::premises;
 use super::registry::DeviceRegistry;
@@ -135,13 +136,15 @@ pub(super) fn load(
     phases.weights = started.elapsed();
 
     let started = Instant::now();
+    let extent = Extent { ctx, chunk, seqs: options.max_seqs.max(1) };
+    let asked = extent.questions(&runner.registry);
     if asks {
-        let extent = Extent { ctx, chunk, seqs: options.max_seqs.max(1) };
-        let asked = extent.questions(&runner.registry);
         settle::settle(&mut runner, &tuning, &asked, options.poison, options.measure_all)?;
         for unused in tuning.unused_overrides() {
             tracing::warn!(target: "cajeta::tune", "`{unused}` fixes nothing that this model asks here");
         }
+    } else {
+        feasible::pass_over_infeasible(&mut runner, &asked)?;
     }
     drop(hold);
     phases.prewarm = asking + started.elapsed();

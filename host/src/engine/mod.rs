@@ -18,6 +18,7 @@ mod in_place;
 mod settle;
 mod premises;
 mod widen;
+mod feasible;
 mod affordable;
 mod load;
 mod warm_up;

@@ -6,6 +6,7 @@ use cajeta_abi::{OpId, Problem, Regime, Row};
 use cajeta_catalog::op::Op;
 
 use super::choice::question_name;
+use super::key;
 use super::probes::{fused, once};
 use crate::record::Answered;
 use crate::route::rows::{RowCall, RowQuery, RowRoute};
@@ -206,19 +207,26 @@ impl Answers {
     /// Whether one launch over `columns` sequences beats as many of one row: as settled for the nearest
     /// number; nothing where it was not settled for the format at all.
     pub fn cols_pay(&self, format: cajeta_abi::FormatId, columns: u64) -> Option<bool> {
-        self.cols(format, columns).map(|(pays, _)| pays)
+        self.cols(format, columns).map(|(_, pays, _)| pays)
     }
 
     /// How it was found that as many launches of one row beat one launch over `columns` sequences; nothing
     /// where it was not.
     pub fn launch_each(&self, format: cajeta_abi::FormatId, columns: u64) -> Option<Origin> {
-        self.cols(format, columns).and_then(|(pays, origin)| (!pays).then_some(origin))
+        self.cols(format, columns).and_then(|(_, pays, origin)| (!pays).then_some(origin))
     }
 
-    fn cols(&self, format: cajeta_abi::FormatId, columns: u64) -> Option<(bool, Origin)> {
+    /// The name of the question whether one launch over `columns` sequences pays for a format, where it
+    /// was settled.
+    pub fn cols_question(&self, format: cajeta_abi::FormatId, columns: u64) -> Option<String> {
+        self.cols(format, columns).map(|(columns, ..)| key::cols_pays(format, columns))
+    }
+
+    fn cols(&self, format: cajeta_abi::FormatId, columns: u64) -> Option<(u64, bool, Origin)> {
         let settled = self.cols.range((format.0, 0)..=(format.0, u64::MAX));
         let near = settled.filter(|((_, known), _)| distance(*known, columns) <= NEAR);
-        near.min_by_key(|((_, known), _)| distance(*known, columns)).map(|(_, found)| *found)
+        let nearest = near.min_by_key(|((_, known), _)| distance(*known, columns));
+        nearest.map(|(&(_, columns), &(pays, origin))| (columns, pays, origin))
     }
 
     /// How many questions are settled.

@@ -6,7 +6,7 @@ use super::error::TuneError;
 use super::family::{KernelSource, TileFamily};
 use super::key;
 use super::tuning::{ArmId, Keep, Question, Timed, Tuning};
-use crate::filter::{Fill, Padding, Pruned, ShapeFilter};
+use crate::filter::{Fill, Padding, Pruned};
 use crate::record::{Answered, Probe, Record, TileChoice};
 
 /// Times a family's members.
@@ -57,12 +57,7 @@ impl<'a> ShapeChoice<'a> {
         scalars: &[u8],
         probe: &mut dyn FamilyProbe,
     ) -> Result<ShapeAnswer, TuneError> {
-        let (candidates, refused) = family.candidates(self.source, problem, scalars);
-        let filter = ShapeFilter::new(self.facts, *problem);
-        let filtered = filter.apply(&family.label, candidates).map_err(|mut error| {
-            error.refused.clone_from(&refused);
-            error
-        })?;
+        let (filtered, refused) = family.filtered(self.source, self.facts, problem, scalars)?;
         let survivors = &filtered.survivors;
         let arms = survivors.iter().map(|survivor| ArmId {
             name: survivor.candidate.name.clone(),

@@ -2,7 +2,7 @@
 
 use cajeta_abi::abi_stable::std_types::{RSlice, RStr};
 use cajeta_abi::{Access, ArgSpec, Arith, DtypeId, Fact, FormatId, Geometry, LayoutId, Manifest};
-use cajeta_abi::{Problem, Regime, Row, Step};
+use cajeta_abi::{Problem, Regime, Row, Step, Wire};
 use cajeta_catalog::op::Op;
 
 use super::tuning::tests::{timed, tuning};
@@ -10,6 +10,7 @@ use super::*;
 use crate::filter::Rule;
 use crate::filter::recorded::{gfx1151, processor, rtx_4090};
 use crate::record::Answered;
+use crate::route::rows::RowRoute;
 
 const PROBLEM: Problem = Problem { m: 512, n: 4096, k: 4096, batch: 1, aux: 0 };
 
@@ -54,6 +55,13 @@ pub(super) fn steps(row: Row, ops: &[Op]) -> Row {
 pub(super) fn needing(row: Row, capability: cajeta_abi::Capability) -> Row {
     let need = cajeta_abi::Need { capability, name: RStr::from_str("matrix") };
     Row { needs: RSlice::from_slice(Vec::leak(vec![need])), ..row }
+}
+
+/// The row with its one step reading and writing its arguments in their order.
+fn wired(row: Row) -> Row {
+    let operands: Vec<Wire> = (0..row.args.len() as u32).map(Wire).collect();
+    let step = Step { operands: RSlice::from_slice(Vec::leak(operands)), ..row.steps[0] };
+    Row { steps: RSlice::from_slice(Vec::leak(vec![step])), ..row }
 }
 
 /// Two tiles of one family, a loner, and two mat-vecs.
@@ -156,9 +164,22 @@ fn the_only_survivor_serves_outright() {
     let tuning = tuning(None, None);
     let mut probe = watch(&[]);
     let choice = ShapeChoice::new(&tuning, &source, &facts);
-    let answer = choice.choose(&family(&source, &[0, 1]), &PROBLEM, &[], &mut probe).expect("chosen");
+    let tiles = family(&source, &[0, 1]);
+    let answer = choice.choose(&tiles, &PROBLEM, &[], &mut probe).expect("chosen");
     assert_eq!((answer.row, answer.answered), (0, Answered::Outright));
     assert!(probe.asked.is_empty());
+
+    // Declared order has the other first, and routing hears that it is not to serve.
+    let (filtered, refused) = tiles.filtered(&source, &facts, &PROBLEM, &[]).expect("one is left");
+    assert_eq!((filtered.survivors[0].candidate.row, filtered.pruned[0].row, refused.len()), (0, 1, 0));
+    let lead = wired(source.rows()[1]);
+    let (_, route) = RowRoute::new(1, &lead, &[]).expect("a route");
+    let mut answers = Answers::default();
+    answers.put_member(&route, &PROBLEM, "q4kTcTile128", Answered::Outright);
+    assert!(answers.is_empty(), "declared order says the same");
+    answers.put_member(&route, &PROBLEM, "q4kTcTile64", Answered::Outright);
+    assert_eq!(answers.len(), 1);
+    assert_eq!(answers.questions(&route, &PROBLEM), ["shape.q4kTcTile.512x4096x4096"]);
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! Families: the shapes of one kernel design that a question could be answered with.
 
-use cajeta_abi::{Geometry, Manifest, Problem, Row, Test};
+use cajeta_abi::{DeviceFacts, Geometry, Manifest, Problem, Row, Test};
 use cajeta_catalog::contract;
 use cajeta_catalog::oracle::shapes::{row_ops, step_problems};
 use cajeta_catalog::scalars::scalar_bytes;
 use cajeta_plugin_host::Device;
 
 use super::key;
-use crate::filter::{Candidate, Grain, KernelFacts};
+use crate::filter::{Candidate, Filtered, Grain, KernelFacts, ShapeFilter, XpuLaunchError};
 
 /// Where rows, their manifests and their launch shapes come from.
 pub trait KernelSource {
@@ -80,6 +80,25 @@ impl TileFamily {
         }
     }
 
+    /// The members that a device can run at a problem and those it cannot, and beside them members without
+    /// a launch shape there, each with the backend's reason.
+    ///
+    /// # Errors
+    /// When it can run none, naming each with the rule it fell to.
+    pub fn filtered(
+        &self,
+        source: &dyn KernelSource,
+        facts: &DeviceFacts,
+        problem: &Problem,
+        scalars: &[u8],
+    ) -> Result<(Filtered, Vec<String>), XpuLaunchError> {
+        let (candidates, refused) = self.candidates(source, problem, scalars);
+        match ShapeFilter::new(facts, *problem).apply(&self.label, candidates) {
+            Ok(filtered) => Ok((filtered, refused)),
+            Err(error) => Err(XpuLaunchError { refused, ..error }),
+        }
+    }
+
     /// The members at a problem, and those without a launch shape there with the backend's reason.
     pub fn candidates(
         &self,
@@ -106,7 +125,7 @@ impl TileFamily {
 }
 
 /// Whether the shape gates of a row hold at a problem, for each of its steps with the step's own scalars.
-pub(super) fn gates_hold(row: &Row, problem: &Problem, scalars: &[u8]) -> bool {
+pub fn gates_hold(row: &Row, problem: &Problem, scalars: &[u8]) -> bool {
     let (Ok(ops), Ok(problems)) = (row_ops(row), step_problems(row, problem, scalars)) else { return false };
     let main = row.problem_step as usize;
     let mut at = 0;

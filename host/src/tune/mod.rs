@@ -28,7 +28,7 @@ mod choice_tests;
 pub use answers::Answers;
 pub use choice::{FamilyProbe, ShapeAnswer, ShapeChoice};
 pub use error::TuneError;
-pub use family::{KernelSource, TileFamily};
+pub use family::{KernelSource, TileFamily, gates_hold};
 pub use premises::{Premises, Usable};
 pub use prewarm::Prewarm;
 pub use site::{ArgSet, Nowhere, Segments, Site};

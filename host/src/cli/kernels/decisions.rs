@@ -3,14 +3,15 @@
 
 use std::collections::HashMap;
 
-use cajeta::filter::{Fill, Padding, Pruned, ShapeFilter};
+use cajeta::filter::{Fill, Padding, Pruned};
 use cajeta::lower::{Explained, Placed};
 use cajeta::record::ArmTiming;
 use cajeta::route::Clause;
 use cajeta::route::rows::RowRoute;
 use cajeta::tune::store::Autotune;
 use cajeta::tune::{Answers, TileFamily};
-use cajeta_abi::{Problem, Row};
+use cajeta_abi::{Problem, Regime, Row};
+use cajeta_catalog::op::Op;
 use cajeta_plugin_host::Device;
 use serde::Serialize;
 
@@ -109,18 +110,24 @@ impl Decisions<'_> {
             })
         };
         let family = TileFamily::of_row(rows, placed.row, &admits);
-        let (candidates, refused) = family.candidates(self.device, &placed.problem, &placed.scalars);
+        let mut decision = Decision::default();
+        // Whether one launch for all sequences pays is asked of a step's products by their format.
+        let columns = if choice.launches > 1 { choice.launches } else { placed.problem.m };
+        let together = choice.launches > 1 || choice.regime == Regime::DECODE_COLS;
+        let name = (together && choice.op == Op::Matmul)
+            .then(|| self.answers.cols_question(choice.format, columns))
+            .flatten();
+        decision.questions.extend(name.and_then(|name| self.question(&name)));
         // A fusion that lost to its parts was asked about in the place of the first of them.
         let lost = choice.arms.iter().filter(|arm| {
             arm.ahead && arm.refusal.as_ref().is_some_and(|refusal| refusal.clause == Clause::Ready)
         });
-        let mut decision = Decision::default();
         for row in std::iter::once(placed.row).chain(lost.map(|arm| arm.row)) {
             decision.questions.extend(self.questions(row, &placed.problem));
         }
-        let filter = ShapeFilter::new(self.device.facts(), placed.problem);
-        let pruned = match filter.apply(&family.label, candidates) {
-            Ok(filtered) => {
+        let facts = self.device.facts();
+        let pruned = match family.filtered(self.device, facts, &placed.problem, &placed.scalars) {
+            Ok((filtered, _)) => {
                 decision.notes = filtered
                     .survivors
                     .iter()
@@ -128,8 +135,7 @@ impl Decisions<'_> {
                     .collect();
                 filtered.pruned
             }
-            Err(mut error) => {
-                error.refused = refused;
+            Err(error) => {
                 decision.error = Some(error.to_string());
                 error.pruned
             }

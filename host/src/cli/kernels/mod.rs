@@ -34,7 +34,8 @@ Examples:
   cajeta kernels model.gguf --rows 64 --ctx 4096 --batch 4 --json
 A row is declared, measured, stored or overridden. Under each table: what was measured, members of a
 family that the device cannot run with the limit each exceeds, and rows that come first and do not serve
-with the gates that refuse them.";
+with the gates that refuse them. Whether matrix cores and widened weights pay is found by each load anew, \
+and shown with --measure alone.";
 
 /// What was typed.
 #[derive(Args, Debug)]
