@@ -49,7 +49,8 @@ pub(crate) fn announce(
     // That nothing serves is for whoever lowers to say.
     let launches = explain_some(registry, plan, segment, sizes, resident, &mut wanted).unwrap_or_default();
     for (launch, _) in launches.iter().zip(said).filter(|(_, said)| *said) {
-        Record::from(route(launch, name(launch.row))).emit();
+        let passed_over = launch.arms.iter().find(|arm| arm.ahead && arm.refusal.is_none());
+        Record::from(route(launch, name(launch.row), passed_over.map(|arm| name(arm.row)))).emit();
         for arm in launch.arms.iter().filter(|arm| arm.ahead) {
             if let Some(refusal) = &arm.refusal
                 && first(format!("{} {}", refusal.row, refusal.gate))
@@ -60,7 +61,7 @@ pub(crate) fn announce(
     }
 }
 
-fn route(launch: &Explained, row: &str) -> BatchRoute {
+fn route(launch: &Explained, row: &str, instead_of: Option<&str>) -> BatchRoute {
     BatchRoute {
         site: any_layer(&launch.what),
         row: row.to_owned(),
@@ -68,6 +69,7 @@ fn route(launch: &Explained, row: &str) -> BatchRoute {
         format: (launch.format != FormatId::NONE).then(|| format_name(launch.format)),
         problem: [launch.problem.m, launch.problem.n, launch.problem.k],
         chosen: launch.origin.name().to_owned(),
+        instead_of: instead_of.map(str::to_owned),
         launches: launch.launches,
     }
 }

@@ -102,6 +102,8 @@ pub struct BatchRoute {
     pub problem: [u64; 3],
     /// How that came about: `declared`, `measured`, `stored` or `overridden`.
     pub chosen: String,
+    /// The row that would serve if nobody had measured or fixed anything, where it is admitted and another.
+    pub instead_of: Option<String>,
     /// Launches it takes: one, or one for each sequence of a step.
     pub launches: u64,
 }

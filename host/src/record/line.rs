@@ -45,6 +45,7 @@ impl fmt::Display for BatchRoute {
         } else if !["", "declared"].contains(&self.chosen.as_str()) {
             write!(f, ", {}", self.chosen)?;
         }
+        rest(f, ", instead of ", self.instead_of.as_slice())?;
         f.write_str(")")
     }
 }

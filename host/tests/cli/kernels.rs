@@ -99,6 +99,11 @@ fn a_run_goes_by_an_override_and_its_records_say_so() {
     let logits: Vec<Value> = logits.collect();
     let told = logits.iter().all(|route| route["row"] == "q6kWaveMatVec" && route["chosen"] == "overridden");
     assert!(told && !logits.is_empty(), "{text}");
+    // One line says that it is not the row of declared order, and which that is.
+    let declared = finish(with_plugins(&["kernels", &model(), "--json"])).json();
+    let first = projection(&declared)["row"].clone();
+    let instead = if first == "q6kWaveMatVec" { Value::Null } else { first };
+    assert!(logits.iter().all(|route| route["instead_of"] == instead), "{text}");
 }
 
 /// What was asked about the launches of a report's decode step.

@@ -1,6 +1,7 @@
 //! The same for people: a table a segment, and under it what stands behind its choices, a line each.
 
 use cajeta::lower::any_layer;
+use cajeta::route::Clause;
 
 use super::decisions::Question;
 use super::report::{Alternative, Launch, Report, SegmentFacts};
@@ -48,7 +49,7 @@ fn notes(launches: &[Launch], all: bool) -> Vec<String> {
             lines.push(line);
         }
     };
-    let mut kept_back: Vec<(&str, Vec<&str>, String)> = Vec::new();
+    let mut kept_back: Vec<(Reason, Vec<&str>)> = Vec::new();
     for launch in launches {
         if let Some(error) = &launch.error {
             say(format!("  cannot run {}: {error}\n", any_layer(&launch.what)));
@@ -60,16 +61,17 @@ fn notes(launches: &[Launch], all: bool) -> Vec<String> {
         }
         let ahead = launch.alternatives.iter().filter(|arm| arm.ahead && !is_pruned(launch, arm));
         for arm in ahead {
-            let (verb, why) = refused(launch, arm);
-            match kept_back.iter_mut().find(|(known, _, reason)| *known == verb && *reason == why) {
-                Some((_, rows, _)) if rows.contains(&arm.row.as_str()) => {}
-                Some((_, rows, _)) => rows.push(&arm.row),
-                None => kept_back.push((verb, vec![&arm.row], why)),
+            let reason = reason(launch, arm);
+            match kept_back.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, rows)) if rows.contains(&arm.row.as_str()) => {}
+                Some((_, rows)) => rows.push(&arm.row),
+                None => kept_back.push((reason, vec![&arm.row])),
             }
         }
     }
-    for (verb, rows, why) in kept_back {
-        say(format!("  {verb} {}: {why}\n", rows.join(", ")));
+    for (Reason { verb, site, why }, rows) in kept_back {
+        let site = site.map(|site| format!(" at {site}")).unwrap_or_default();
+        say(format!("  {verb} {}{site}: {why}\n", rows.join(", ")));
     }
     if all {
         launches.iter().filter_map(behind).for_each(say);
@@ -88,16 +90,26 @@ fn timed(question: &Question) -> String {
     format!("  timed {name}: {timings}{note}\n")
 }
 
-/// Why an arm tried before the row that serves does not: the gates that refuse it and what they saw, or
-/// the choice that passed it over.
-fn refused(launch: &Launch, arm: &Alternative) -> (&'static str, String) {
+/// Why an arm tried before the row that serves does not.
+#[derive(PartialEq)]
+struct Reason {
+    verb: &'static str,
+    /// Where, if it may serve elsewhere.
+    site: Option<String>,
+    why: String,
+}
+
+/// The gates that refuse an arm and what they saw, or the choice that passed it over.
+fn reason(launch: &Launch, arm: &Alternative) -> Reason {
+    let site = any_layer(&launch.what);
     let (Some(clause), Some(gate)) = (arm.clause, &arm.gate) else {
         let Launch { row, chosen, .. } = launch;
         let why = match *chosen {
             "overridden" => format!("an override has {row} serve"),
-            chosen => format!("{row} is faster, {chosen}"),
+            "stored" => format!("{row} was measured faster by an earlier load"),
+            _ => format!("{row} was measured faster"),
         };
-        return ("passed over", why);
+        return Reason { verb: "passed over", site: Some(site), why };
     };
     // The gate that refused is named already; of it the value is news, where it has one.
     let refusing = arm.gates.iter().filter(|seen| !seen.holds && seen.value != *gate);
@@ -107,7 +119,8 @@ fn refused(launch: &Launch, arm: &Alternative) -> (&'static str, String) {
     });
     let refusing: Vec<String> = refusing.collect();
     let limits = if refusing.is_empty() { String::new() } else { format!(" ({})", refusing.join(", ")) };
-    ("refused", format!("{clause}: {gate}{limits}"))
+    let why = format!("{clause}: {gate}{limits}");
+    Reason { verb: "refused", site: (clause == Clause::Ready.name()).then_some(site), why }
 }
 
 fn is_pruned(launch: &Launch, arm: &Alternative) -> bool {
@@ -247,11 +260,12 @@ mod tests {
             [
                 "  timed mvVariant-q4k-4x2-c1: first 1.50 us, r 1.20 us (a tie; not kept)\n",
                 "  pruned wide: R3: 98304 shared bytes of a block, at most 65536\n",
-                "  passed over first: r is faster, stored\n",
+                "  passed over first at matmul blk.*.q: r was measured faster by an earlier load\n",
                 "  behind r at matmul blk.*.q: b, a\n",
             ]
         );
         let told = Launch { chosen: "overridden", questions: Vec::new(), ..stored };
-        assert!(notes(&[told], false).contains(&"  passed over first: an override has r serve\n".to_owned()));
+        let passed = "  passed over first at matmul blk.*.q: an override has r serve\n".to_owned();
+        assert!(notes(&[told], false).contains(&passed));
     }
 }
