@@ -20,7 +20,8 @@ Examples:
   cajeta tune clear shape.q4kTcTile      forget those whose names begin so
 
 Choices are kept in CAJETA_LLM_TUNE_DIR (`off` keeps none), else in tune_dir of cajeta.toml, else in
-cajeta-llm/tune below the platform's cache folder.";
+cajeta-llm/tune below the platform's cache folder. What --prefer or CAJETA_LLM_SHAPE_OVERRIDE fixes is used and
+not kept.";
 
 /// What was typed.
 #[derive(Args, Debug)]

@@ -17,6 +17,7 @@ use cajeta_model_arch::plan::{
 use super::*;
 
 mod each;
+mod overridden;
 mod widened;
 
 const OWN: LayoutId = LayoutId::OWN;
