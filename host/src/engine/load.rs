@@ -125,6 +125,9 @@ pub(super) fn load(
     let hold = directory.is_none().then(|| tuning.hold());
     if asks {
         let widens = options.widen_budget != Some(0);
+        // What a busy device is found to do best is no premise.
+        let busy = !options.measure_all && settle::is_busy(registry.device());
+        let _hold = busy.then(|| tuning.hold());
         let found = premises::ask(&registry, &tuning, &plan, chunk, widens)?;
         registry.assume(found);
     }

@@ -10,7 +10,6 @@ use cajeta_model_arch::plan::{Plan, PlanOp, PlanOperand};
 
 use super::error::EngineError;
 use super::registry::DeviceRegistry;
-use super::settle::is_busy;
 use crate::lower;
 use crate::route::Registry;
 use crate::tune::{Answers, Premises, TuneError, Tuning};
@@ -23,19 +22,18 @@ const SIDE: u64 = 4096;
 /// Rows of a step of several sequences that they are asked about, where no prefill has rows of both kinds.
 const COLUMNS: u64 = 16;
 
-/// Products of a launch that is timed where the device works with the host: under a millisecond.
-const PRODUCTS_WITH_HOST: u64 = 1 << 24;
+/// Products of a launch that is timed where the device works with the host: about a third of a millisecond.
+const PRODUCTS_WITH_HOST: u64 = 1 << 23;
 /// Inputs, and outputs, that stay when a launch there is cut to so many products: what decoding a weight
 /// costs against multiplying it depends on the rows of activations alone, so those are cut last.
 const INPUTS_WITH_HOST: u64 = 1024;
 const OUTPUTS_WITH_HOST: u64 = 48;
-/// Time of a bracket there. With two arms, warming and five rounds, a format takes about 25 ms.
-const BRACKET_WITH_HOST: Duration = Duration::from_millis(2);
+/// Time of a bracket there. With two arms, warming and five rounds, a format takes about 15 ms.
+const BRACKET_WITH_HOST: Duration = Duration::from_millis(1);
 /// Time after which no other format is asked about there: a process pays less than 80 ms in all.
-const BUDGET_WITH_HOST: Duration = Duration::from_millis(50);
+const BUDGET_WITH_HOST: Duration = Duration::from_millis(40);
 
-/// Settles the premises of a model. Nothing is timed while others hold much of the device. `widens` is
-/// whether there is a budget for widened weights at all.
+/// Settles the premises of a model. `widens` is whether there is a budget for widened weights at all.
 ///
 /// # Errors
 /// When the device is lost.
@@ -52,7 +50,6 @@ pub fn ask(
         has && registry.unusable(row.name.as_str()).is_none()
     };
     let with_host = !registry.supports(Capability::ASYNC);
-    let _hold = is_busy(device).then(|| tuning.hold());
     let mut premises = Premises::new(tuning, device, &usable);
     if with_host {
         premises = premises.hurry(BRACKET_WITH_HOST);
@@ -139,9 +136,9 @@ mod tests {
             let Problem { m, n, k, .. } = short(Problem { m, n, k, ..Problem::default() });
             (m, n, k)
         };
-        assert_eq!(short(512, 768, 256), (512, 128, 256));
-        assert_eq!(short(512, 1536, 576), (512, 56, 576));
-        assert_eq!(short(512, 14336, 4096), (341, 48, 1024));
+        assert_eq!(short(512, 768, 256), (512, 64, 256));
+        assert_eq!(short(512, 1536, 576), (303, 48, 576));
+        assert_eq!(short(512, 14336, 4096), (170, 48, 1024));
         assert_eq!(short(16, 64, 256), (16, 64, 256));
     }
 }

@@ -29,8 +29,9 @@ pub const DEQ: &str = "deq";
 
 /// Percent by which matrix cores must lead: less than that is not worth what they round.
 const MATRIX_LEAD: f64 = 10.0;
-/// Percent by which the widened route must lead: less is a tie, and its copies take memory.
-const DEQ_LEAD: f64 = crate::tune::timer::TIE_PERCENT;
+/// Percent by which the widened route must lead: less is not worth the memory and the time that its copies
+/// take.
+const DEQ_LEAD: f64 = 10.0;
 
 /// Two rows that do the same by different means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -210,7 +211,7 @@ pub struct Found {
 }
 
 /// Settles whether the favoured row pays; kept in memory. Nothing while timing is held and nobody pinned
-/// the answer, or when it cannot be timed.
+/// the answer, when it cannot be timed, or when others held much of the device meanwhile.
 ///
 /// # Errors
 /// When the device is lost.
@@ -225,8 +226,10 @@ pub fn settle(
     let question =
         Question { name: asks.name(), scope: asks.scope(), arms: ids.to_vec(), keep: Keep::InMemory };
     let settled = tuning.settle(&question, &mut || arms.time(rivals, problem))?;
-    // A lead that is too small to count may be the other's by the clock.
-    let favoured = asks.favours(&settled.timings).unwrap_or(settled.arm == 0);
+    // A lead that is too small to count may be the other's by the clock. What a device is found to do best
+    // while others hold it is no premise: the first serves, as while timing is held.
+    let doubtful = settled.not_stored.is_some();
+    let favoured = doubtful || asks.favours(&settled.timings).unwrap_or(settled.arm == 0);
     Record::from(Probe {
         probe: question.name,
         answer: asks.arms()[usize::from(!favoured)].to_owned(),
@@ -237,7 +240,8 @@ pub fn settle(
     })
     .emit();
     let answered = settled.answered;
-    Ok((answered != Answered::Held).then_some(Found { favoured, answered }))
+    let known = answered != Answered::Held && !doubtful;
+    Ok(known.then_some(Found { favoured, answered }))
 }
 
 #[cfg(test)]
@@ -300,13 +304,22 @@ mod tests {
     }
 
     #[test]
-    fn matrix_cores_must_lead_by_a_tenth_and_widened_weights_by_more_than_a_tie() {
+    fn matrix_cores_and_widened_weights_must_lead_by_a_tenth() {
         for (plain, pays) in [(99.0, false), (105.0, false), (110.0, false), (110.1, true), (300.0, true)] {
             assert_eq!(found(Asks::MatrixCores, &[100.0, plain]), Some(pays), "{plain}");
         }
-        for (tile, pays) in [(99.0, true), (102.9, true), (103.1, false), (200.0, false)] {
+        for (tile, pays) in [(99.0, true), (109.9, true), (110.1, false), (200.0, false)] {
             assert_eq!(found(Asks::Tile(Q4K), &[tile, 100.0]), Some(pays), "{tile}");
         }
+    }
+
+    #[test]
+    fn a_busy_device_settles_nothing() {
+        let rivals = Rivals { favoured: 0, other: 1 };
+        let mut arms = Fake(vec![200.0, 100.0]);
+        let busy = tuning(None, Some(50));
+        let found = settle(&busy, Asks::Tile(Q4K), rivals, &Problem::default(), &mut arms);
+        assert_eq!(found.expect("not lost"), None);
     }
 
     #[test]

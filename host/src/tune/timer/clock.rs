@@ -34,6 +34,11 @@ pub enum Tier {
 pub struct Clock(Option<Tier>);
 
 impl Clock {
+    /// The host's clock, whatever the device has.
+    pub const fn host() -> Clock {
+        Clock(Some(Tier::Host))
+    }
+
     /// The tier; measured with `work` the first time, by submitting it `submissions` times or more.
     ///
     /// # Errors

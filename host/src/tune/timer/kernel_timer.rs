@@ -50,8 +50,8 @@ pub struct KernelTimer<Q: TimedQueue> {
     launches: u64,
     /// Run before each bracket that counts.
     sweep: Option<Q::Work>,
-    /// Time a bracket is to take, where launches are long.
-    bracket_ns: f64,
+    /// Longest time of a bracket of long launches.
+    most_ns: f64,
 }
 
 impl<Q: TimedQueue + fmt::Debug> fmt::Debug for KernelTimer<Q> {
@@ -75,7 +75,7 @@ struct Bracket<W> {
 impl<Q: TimedQueue> KernelTimer<Q> {
     /// A timer that has timed nothing yet.
     pub fn new(queue: Q) -> KernelTimer<Q> {
-        KernelTimer { queue, clock: Clock::default(), launches: 0, sweep: None, bracket_ns: BRACKET_NS }
+        KernelTimer { queue, clock: Clock::default(), launches: 0, sweep: None, most_ns: f64::INFINITY }
     }
 
     /// Runs `sweep` before each bracket that counts: work that leaves nothing in a cache of what the
@@ -84,9 +84,12 @@ impl<Q: TimedQueue> KernelTimer<Q> {
         self.sweep = sweep;
     }
 
-    /// Makes brackets of long launches shorter, where less time may be spent than precision would like.
+    /// Makes brackets of long launches no longer than this, and goes by the host's clock, which needs no
+    /// holding against another: where less time may be spent than precision would like, on a device that
+    /// works with the host.
     pub fn hurry(&mut self, bracket: std::time::Duration) {
-        self.bracket_ns = BRACKET_NS.min(bracket.as_secs_f64() * 1e9);
+        self.most_ns = bracket.as_secs_f64() * 1e9;
+        self.clock = Clock::host();
     }
 
     /// The queue, to prepare what is timed.
@@ -123,7 +126,8 @@ impl<Q: TimedQueue> KernelTimer<Q> {
         let mut racing: Vec<usize> = (0..arms.len()).collect();
         racing.retain(|&arm| {
             let times_slower = if brackets[arm].times == 1 { HOPELESS } else { HOPELESS_BY_ITSELF };
-            let hopeless = warm[arm] > fastest * times_slower;
+            // Where brackets are kept short, rounds are cheap, and one launch confirms little.
+            let hopeless = self.most_ns.is_infinite() && warm[arm] > fastest * times_slower;
             if hopeless {
                 timings[arm].rounds_ns = vec![warm[arm]];
             }
@@ -146,13 +150,13 @@ impl<Q: TimedQueue> KernelTimer<Q> {
     /// Prepares an arm's bracket as long as it needs to be, and runs it once.
     fn warm_up(&mut self, arm: &Arm<'_, Q::Work>) -> Result<(Bracket<Q::Work>, f64), DeviceError> {
         let single = (arm.prepare)(1)?;
-        // The first launch may load code or fault memory in; the second is what it takes.
-        self.host_ns(&single)?;
-        let ns = self.host_ns(&single)?;
+        // The first launch may load code or fault memory in, and either may be held up by others.
+        let first = self.host_ns(&single)?;
+        let ns = self.host_ns(&single)?.min(first);
         let of_one = u64::from(arm.launches);
         self.launches += 2 * of_one;
         let most = f64::from(arm.most.clamp(1, LAUNCHES));
-        let times = (self.bracket_ns / ns.max(1.0)).ceil().clamp(1.0, most) as u32;
+        let times = (arm.bracket_ns.min(self.most_ns) / ns.max(1.0)).ceil().clamp(1.0, most) as u32;
         tracing::debug!(target: "cajeta::tune", arm = arm.name, launches = of_one, ns, times, "bracket");
         if times == 1 {
             return Ok((Bracket { work: single, times, launches: of_one }, ns));
