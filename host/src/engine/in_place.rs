@@ -116,7 +116,8 @@ impl StepSite<'_> {
             self.fit(&program)?;
             let rows = self.runner.registry.rows();
             let stays = |launch: &&Placed| {
-                rows.get(launch.row).is_some_and(|row| row.steps.iter().all(|step| step.op != Op::Advance.id()))
+                rows.get(launch.row)
+                    .is_some_and(|row| row.steps.iter().all(|step| step.op != Op::Advance.id()))
             };
             let launches: Vec<&Placed> = program.launches.iter().filter(stays).collect();
             forms.push(vec![self.specs(&launches)?]);

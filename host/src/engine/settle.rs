@@ -76,8 +76,7 @@ fn ask(
     let with_host = !runner.registry.supports(Capability::ASYNC);
     let device = runner.registry.device().clone();
     let supports = |capability| device.supports(capability).unwrap_or(false);
-    let mut prewarm =
-        Prewarm::new(tuning, &device, &supports)?.knowing(runner.registry.answers().clone());
+    let mut prewarm = Prewarm::new(tuning, &device, &supports)?.knowing(runner.registry.answers().clone());
     if !patient {
         prewarm = prewarm.within(BUDGET);
     }
