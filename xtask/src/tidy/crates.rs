@@ -29,6 +29,7 @@ const ALLOWED: [(&str, &[&str]); 12] = [
             "cajeta-model-arch",
             "cajeta-plugin-host",
             "cajeta-plugin-api",
+            "cajeta-conformance",
         ],
     ),
     // The tool reads the tree; it links nothing of it.

@@ -9,6 +9,7 @@ use cajeta_abi::{
 };
 
 use crate::behaviour::{hang, is};
+use crate::kernels;
 
 pub(crate) static TABLE: DeviceV1 = DeviceV1 {
     open,
@@ -34,7 +35,8 @@ struct State {
     next: u64,
     ticket: u64,
     buffers: BTreeMap<u64, Vec<u8>>,
-    lists: BTreeMap<u64, Vec<(BufferArg, BufferArg)>>,
+    /// Row, source, destination.
+    lists: BTreeMap<u64, Vec<(u32, BufferArg, BufferArg)>>,
 }
 
 static STATE: Mutex<State> =
@@ -195,7 +197,7 @@ extern "C" fn list(
 ) -> Code {
     let mut state = state();
     *out = Handle(state.name());
-    let copies = launches.iter().map(|launch| (launch.args[0], launch.args[1])).collect();
+    let copies = launches.iter().map(|launch| (launch.row, launch.args[0], launch.args[1])).collect();
     state.lists.insert(out.0, copies);
     Code::OK
 }
@@ -213,15 +215,18 @@ extern "C" fn submit(
     _error: &mut ErrorBuf,
 ) -> Code {
     let mut state = state();
-    for (from, to) in state.lists.get(&list.0).cloned().unwrap_or_default() {
+    for (row, from, to) in state.lists.get(&list.0).cloned().unwrap_or_default() {
+        kernels::run(row);
         let part = |arg: BufferArg| arg.offset as usize..(arg.offset + arg.len) as usize;
         let Some(bytes) = state.buffers.get(&from.buffer.0).map(|held| held[part(from)].to_vec()) else {
             return Code::INVALID;
         };
         if let Some(held) = state.buffers.get_mut(&to.buffer.0) {
-            held[part(to)].copy_from_slice(&bytes);
+            // The first rows of more, as the op has it.
+            let to = part(to);
+            held[to.clone()].copy_from_slice(&bytes[..to.len()]);
             if is("computes-something-else") {
-                held[part(to)][17] ^= 0x40;
+                held[to][17] ^= 0x40;
             }
         }
     }

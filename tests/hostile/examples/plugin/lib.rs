@@ -5,6 +5,7 @@
 
 mod behaviour;
 mod rows;
+mod kernels;
 mod backend;
 mod device;
 

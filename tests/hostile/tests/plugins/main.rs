@@ -10,3 +10,4 @@ mod probed;
 mod chosen;
 mod registries;
 mod called;
+mod checked;
