@@ -50,6 +50,66 @@ fn a_built_plugin_is_checked() {
     finish(bare(&[&check[..], &["no such row"]].concat())).failure(1, &["no such row"]);
     finish(bare(&["backends", "check", "/nonexistent"])).failure(1, &["/nonexistent"]);
     finish(bare(&["backends", "check", &model()])).failure(1, &["refused at stage"]);
+    for timeout in ["0", "soon"] {
+        finish(bare(&["backends", "check", &manifest, "--timeout", timeout])).failure(2, &["--timeout"]);
+    }
+}
+
+/// The reference backend, which can be told to misbehave, held to some rows of it.
+fn check_reference(filter: &str, flags: &[&str], variables: &[(&str, &str)]) -> crate::program::Run {
+    let library = plugins().join("libcajeta_backend_reference.so").display().to_string();
+    assert!(std::path::Path::new(&library).exists(), "run `cargo build -p cajeta-backend-reference`");
+    let check = ["backends", "check", &library, "--cases", "2", "--filter", filter];
+    let mut command = bare(&[&check[..], flags].concat());
+    command.envs(variables.iter().copied());
+    finish(command)
+}
+
+#[test]
+fn a_row_that_hangs_fails_its_check_and_the_next_runs() {
+    let begun = std::time::Instant::now();
+    let hang = [("CAJETA_REFERENCE_LATENCY_US", "600000000")];
+    let run = check_reference("refAdd", &["--timeout", "1"], &hang);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{:?}", begun.elapsed());
+    assert_eq!(run.code, Some(1), "{run:?}");
+    let failed: Vec<&str> = run.out.lines().filter(|line| line.starts_with("  FAIL  refAdd")).collect();
+    assert_eq!(failed.len(), 3, "one for each regime: {run:?}");
+    for line in failed {
+        assert!(line.contains("case 0: add, M ") && line.ends_with("no end within 1 s"), "{line}");
+    }
+    assert!(run.out.contains("  ok    rows are well formed"), "{run:?}");
+    assert!(
+        run.out.trim_end().ends_with("6 passed, 3 failed, 0 unsupported, 0 failed as expected"),
+        "{run:?}"
+    );
+    assert!(run.err.starts_with("cajeta: backend `reference` failed 3 checks, the first refAddRow: case 0"));
+}
+
+#[test]
+fn a_row_that_loses_the_device_leaves_a_fresh_one_to_the_next() {
+    let run = check_reference("refAdd", &["--json"], &[("CAJETA_REFERENCE_LOSE_AFTER", "2")]);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    let report: serde_json::Value = serde_json::from_str(&run.out).expect("one value of JSON");
+    let outcomes: Vec<&str> = report["rows"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|row| row["outcome"]["is"].as_str().expect("a word"))
+        .collect();
+    // Two lists run, those of the first row; the third is lost, and then there is a fresh device.
+    assert_eq!(outcomes, ["passed", "failed", "passed"], "{report}");
+    let why = report["rows"][1]["outcome"]["why"].as_str().expect("a reason");
+    assert!(why.contains("case 0: add, M ") && why.contains("device lost"), "{why}");
+}
+
+#[test]
+fn a_wrong_row_names_its_attributes_and_where_it_ran() {
+    let forgets = [("CAJETA_REFERENCE_FAULT", "forgets_attributes")];
+    let run = check_reference("refNormRow", &[], &forgets);
+    let line = run.out.lines().find(|line| line.starts_with("  FAIL  refNormRow")).expect("it is found");
+    assert!(line.contains("case 1: norm+norm-offset, M ") && line.contains(", in place: "), "{line}");
+    let run = check_reference("refNormRow", &[], &[("CAJETA_REFERENCE_FAULT", "writes_input")]);
+    assert!(run.out.contains("case 0: norm, M ") && run.out.contains(", not in place: "), "{run:?}");
 }
 
 #[test]
