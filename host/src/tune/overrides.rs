@@ -293,7 +293,7 @@ mod tests {
             ("q4kGateUp", PARTS),
             ("q4kGateUp", "q4kGateUp"),
             ("fused.q4kGateUp.1x2x3", PARTS),
-            ("colsSeg-gateup-28672x4096-b4.q4k+q6k", "q4kPlain+q4kPlain"),
+            ("colsSeg-gateup-28672x4096-b4.q4k.q6k", "q4kPlain+q4kPlain"),
             ("colsPays-q4k-b4", "q4kPlain"),
             ("mvVariant-q4k-4096x14336-c1", "q4kTile64"),
             ("matrixCoresPay", "plain"),
