@@ -202,6 +202,23 @@ mod tests {
     }
 
     #[test]
+    fn the_examples_in_the_documents_read() {
+        let texts = [
+            include_str!("../../../../docs/writing-a-backend.md"),
+            include_str!("../../../../docs/plugins.md"),
+        ];
+        for text in texts {
+            let blocks = text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+            let examples: Vec<&str> = blocks.filter(|block| block.contains("[[defect]]")).collect();
+            assert_eq!(examples.len(), 1);
+            let defects = Defects::parse(examples[0]).expect("reads");
+            let drivers = ["580.65.06", "590"].map(|driver| facts("Model X", "arch900", driver));
+            assert!(defects.of("q6kWmmaMw128", &drivers[0]).is_some());
+            assert!(defects.of("q6kWmmaMw128", &drivers[1]).is_none());
+        }
+    }
+
+    #[test]
     fn records_beside_a_plugin_are_of_its_rows_alone() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("cajeta-defects-zebra.toml");

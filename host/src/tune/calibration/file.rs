@@ -147,6 +147,14 @@ mod tests {
     }
 
     #[test]
+    fn the_example_in_the_authors_walk_reads() {
+        let walk = include_str!("../../../../docs/writing-a-backend.md");
+        let example = walk.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).expect("one");
+        let records: Vec<Value> = serde_json::from_str(example).expect("a list");
+        assert!(records.iter().all(|found| record(found).is_ok()) && !records.is_empty());
+    }
+
+    #[test]
     fn words_of_a_file_cannot_steer_a_terminal() {
         let (_folder, path) = write("a.json", text("\"add\"", r#""add\u001b[2J\n""#).as_bytes());
         let record = single(&path, &key()).expect("it reads");
