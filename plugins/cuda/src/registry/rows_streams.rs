@@ -8,7 +8,7 @@ use cajeta_plugin_api::catalog::contract;
 use cajeta_plugin_api::catalog::op::{Op, attr};
 use cajeta_plugin_api::catalog::quant::Format;
 
-use super::streams::Draft;
+use super::streams::{Draft, matrix_units};
 use super::wiring::{arg, gate, keep, text};
 use super::{Entry, Kind, PACKED, ROWS_MOST, RowsStream, name};
 use crate::launch::STREAM_WIDTH_MAX;
@@ -44,7 +44,7 @@ pub(super) fn row(entry: Entry) -> Option<Row> {
         problem_step: 0,
         steps: keep(draft.steps),
         args: keep(draft.args),
-        needs: RSlice::EMPTY,
+        needs: if pack { RSlice::EMPTY } else { matrix_units() },
         shape_gates: keep(gates(entry)),
         ready_gates: if pack { RSlice::EMPTY } else { keep(vec![resident]) },
     })

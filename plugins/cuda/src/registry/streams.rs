@@ -2,7 +2,8 @@
 
 use cajeta_plugin_api::abi::abi_stable::std_types::{RSlice, RStr};
 use cajeta_plugin_api::abi::{
-    Access, ArgSpec, Arith, LayoutId, ReadyGate, ReadyKind, Row, ShapeGate, Step, Subject, Test, Wire,
+    Access, ArgSpec, Arith, Capability, LayoutId, Need, ReadyGate, ReadyKind, Row, ShapeGate, Step, Subject,
+    Test, Wire,
 };
 use cajeta_plugin_api::catalog::contract;
 use cajeta_plugin_api::catalog::op::{Op, attr};
@@ -75,10 +76,16 @@ pub(super) fn row(entry: Entry) -> Option<Row> {
         problem_step: u32::from(norm_first),
         steps: keep(draft.steps),
         args: keep(draft.args),
-        needs: RSlice::EMPTY,
+        needs: if bind { RSlice::EMPTY } else { matrix_units() },
         shape_gates: keep(gates(entry)),
         ready_gates: if bind { RSlice::EMPTY } else { keep(vec![resident]) },
     })
+}
+
+/// Every product over relaid weights is of bytes, on the matrix units.
+pub(super) fn matrix_units() -> RSlice<'static, Need> {
+    let name = RStr::from_str("int8 matrix units");
+    keep(vec![Need { capability: Capability::MATRIX_INT8, name }])
 }
 
 fn relayout(draft: &mut Draft, format: Format) {
