@@ -24,7 +24,7 @@ fn first(words: String) -> bool {
 
 /// Announces the projections of a segment that is about to run and were not announced before. Costs two
 /// comparisons when nobody listens.
-pub(crate) fn announce(
+pub fn announce(
     registry: &dyn Registry,
     plan: &Plan,
     segment: Segment,

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use cajeta_abi::{FormatId, LayoutId, Regime};
+use cajeta_abi::{FormatId, LayoutId, LayoutKind, Regime};
 use cajeta_catalog::contract::{self, Role};
 use cajeta_model_arch::plan::{Plan, TensorId};
 
@@ -160,8 +160,11 @@ impl ReadyState for Resident<'_> {
     }
 
     fn widen_declined(&self, tensors: &[TensorId]) -> bool {
-        let own = (0..self.registry.layouts().len() as u32).map(|index| LayoutId(LayoutId::OWN.0 + index));
-        let mut copies = own.map(|layout| WeightKey::new(layout, tensors.iter().copied()));
+        let layouts = self.registry.layouts().iter().zip(LayoutId::OWN.0..);
+        let weights = layouts.filter(|(layout, _)| {
+            layout.kind == LayoutKind::WEIGHT && layout.sources as usize == tensors.len()
+        });
+        let mut copies = weights.map(|(_, id)| WeightKey::new(LayoutId(id), tensors.iter().copied()));
         !copies.any(|key| (self.resident)(&key) && is_widened(self.registry, self.plan, &key))
     }
 }

@@ -26,7 +26,7 @@ use thiserror::Error;
 
 use crate::route::rows::RouteTables;
 use crate::route::{NoRoute, Registry};
-pub(crate) use announce::announce;
+pub use announce::announce;
 pub use batch::{Unbatched, batch_refusal};
 use cover::{Choice, Cover, Edges};
 pub use explain::{Arm, Explained, any_layer, explain};

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-use cajeta::lower::{Segment, Sizes, WeightKey, batch_refusal, explain, lower, questions};
+use cajeta::lower::{Segment, Sizes, WeightKey, announce, batch_refusal, explain, lower, questions};
 use cajeta::route::rows::{RowCall, RowPreference};
 use cajeta::route::{Origin, Preference, Preferred, Registry};
 use cajeta_abi::abi_stable::std_types::{RSlice, RStr};
@@ -228,7 +228,7 @@ fn a_route_and_its_refused_arms_are_said_once() {
     tracing::subscriber::with_default(subscriber, || {
         for _ in 0..3 {
             let plan = plan(Format::Q4_K);
-            lower(&plugin(&CORES), &plan, Segment::Body, &sizes(48), &not_tiled).expect("lowers");
+            announce(&plugin(&CORES), &plan, Segment::Body, &sizes(48), &not_tiled);
         }
     });
     let text = String::from_utf8(said.0.lock().expect("lock").clone()).expect("text");
