@@ -91,3 +91,54 @@ fn a_calibration_measures_what_the_rows_can_and_says_what_they_cannot() {
     assert_eq!(run.code, Some(1), "a snapshot is kept nowhere else: {run:?}");
     assert!(run.err.contains("cajeta calibrate"), "{run:?}");
 }
+
+#[test]
+fn what_a_plugin_ships_comes_before_what_was_measured_here() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().expect("a folder");
+    for file in ["libcajeta_backend_cpu.so", "cajeta-backend-cpu.toml"] {
+        std::fs::copy(crate::program::plugins().join(file), folder.path().join(file)).expect("copied");
+    }
+    let calibrate = |args: &[&str]| {
+        let mut command = with_plugins(&[&["calibrate", "--json"], args].concat());
+        command.env("CAJETA_PLUGIN_PATH", folder.path()).env("XDG_CACHE_HOME", folder.path().join("cache"));
+        command
+    };
+    let measured = json(calibrate(&["--busy"]));
+    let shown = json(calibrate(&["--show"]));
+    assert_eq!((&shown["origin"], &shown["facts"]), (&"platform".into(), &measured["facts"]));
+
+    // What the author of the plugin measured, on another day.
+    let kept = std::fs::read_to_string(shown["path"].as_str().expect("a path")).expect("kept");
+    let mut record: Value = serde_json::from_str(&kept).expect("json");
+    record["facts"]["launch_ns"]["value"] = 12345.0.into();
+    let shipped = folder.path().join("cajeta-backend-cpu.calibration.json");
+    let write = |record: &Value, mode: u32| {
+        std::fs::write(&shipped, serde_json::json!([record]).to_string()).expect("written");
+        std::fs::set_permissions(&shipped, std::fs::Permissions::from_mode(mode)).expect("set");
+    };
+    write(&record, 0o644);
+    let shown = json(calibrate(&["--show"]));
+    assert_eq!((&shown["origin"], &shown["facts"]), (&"shipped".into(), &record["facts"]));
+
+    // Of another driver, of another form, impossible, and writable by others: what was measured here serves.
+    let with = |at: &str, value: Value| {
+        let mut changed = record.clone();
+        *changed.pointer_mut(at).expect(at) = value;
+        changed
+    };
+    for (changed, mode, words) in [
+        (with("/key/driver", "another".into()), 0o644, ""),
+        (with("/schema", 2.into()), 0o644, "schema 2 is not known"),
+        (with("/facts/launch_ns/value", (-1).into()), 0o644, "launch_ns is -1e0"),
+        (record.clone(), 0o666, "writable by everybody"),
+    ] {
+        write(&changed, mode);
+        let run = finish(calibrate(&["--show"]));
+        assert_eq!(run.code, Some(0), "{run:?}");
+        assert!(run.err.contains(words) && run.err.is_empty() == words.is_empty(), "{words}: {run:?}");
+        let shown: Value = serde_json::from_str(&run.out).expect("json");
+        assert_eq!(shown["origin"], "platform", "{words}");
+    }
+}

@@ -41,7 +41,8 @@ fn supported(device: &Device, op: Op) -> Vec<Tool<'static>> {
     tools
 }
 
-/// Of products in a regime that are wanted, the first of each format.
+/// Of products in a regime that are wanted, the first of each format as files have it, and the first of each
+/// rearranged.
 pub(super) fn products(
     device: &Device,
     regime: Regime,
@@ -54,7 +55,7 @@ pub(super) fn products(
         let Some(format) = weight.and_then(|spec| Format::from_id(spec.format.0)).filter(|_| wanted) else {
             continue;
         };
-        if !found.iter().any(|(_, known)| *known == format) {
+        if !found.iter().any(|(other, known)| *known == format && other.is_plain() == tool.is_plain()) {
             found.push((tool, format));
         }
     }
