@@ -1,6 +1,6 @@
 //! Measures a device: clock, memory, arithmetic, edges.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cajeta_abi::{Arith, Fact};
 use cajeta_plugin_host::{Device, DeviceError};
@@ -11,6 +11,9 @@ use super::fact::CalibrationFact;
 use super::peaks::peak;
 use super::record::{CalibrationKey, CalibrationRecord, Measured};
 use crate::tune::timer::{DeviceQueue, KernelTimer, Tier};
+
+/// How long threads of the backend may wait actively for more work after the last.
+const REST: Duration = Duration::from_millis(50);
 
 /// Each arithmetic with its peak and its ridge.
 const ARITHMETICS: [(Arith, CalibrationFact, CalibrationFact); 4] = [
@@ -82,7 +85,9 @@ pub fn calibrate(device: &Device, progress: &mut dyn FnMut(&str)) -> Result<Cali
     Ok(record)
 }
 
+/// Percent of the device that others hold, once what this process started has come to rest.
 fn foreign_load(device: &Device) -> Option<u64> {
+    std::thread::sleep(REST);
     let facts = device.backend().devices().ok()?;
     facts.get(device.index() as usize)?.get(Fact::FOREIGN_LOAD)
 }
