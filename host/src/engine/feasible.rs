@@ -30,11 +30,7 @@ pub(super) fn pass_over_infeasible(
             let lead = rows.get(row).filter(|_| seen.insert((row, [problem.m, problem.n, problem.k])));
             let Some((_, route)) = lead.and_then(|lead| RowRoute::new(row, lead, layouts)) else { continue };
             let registry = &runner.registry;
-            let admits = |other: &Row| {
-                other.needs.iter().all(|need| registry.supports(need.capability))
-                    && registry.unusable(other.name.as_str()).is_none()
-                    && gates_hold(other, &problem, &scalars)
-            };
+            let admits = |other: &Row| registry.can_run(other) && gates_hold(other, &problem, &scalars);
             let family = TileFamily::of_row(rows, row, &admits);
             match family.filtered(&device, device.facts(), &problem, &scalars) {
                 Ok((filtered, _)) => {

@@ -212,7 +212,7 @@ fn serving<'p>(
     };
     let serves = |launch: &&Placed| writes(launch) || (is_pack(launch) && only_for_them(launch));
     let serving: Vec<&Placed> = launches.iter().filter(serves).collect();
-    serving.iter().any(|launch| writes(launch)).then_some(serving)
+    serving.iter().any(writes).then_some(serving)
 }
 
 /// Bytes of weights that a program reads.

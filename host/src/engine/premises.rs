@@ -45,10 +45,7 @@ pub fn ask(
     widens: bool,
 ) -> Result<Answers, EngineError> {
     let device = registry.device();
-    let usable = |row: &Row| {
-        let has = row.needs.iter().all(|need| registry.supports(need.capability));
-        has && registry.unusable(row.name.as_str()).is_none()
-    };
+    let usable = |row: &Row| registry.can_run(row);
     let with_host = !registry.supports(Capability::ASYNC);
     let mut premises = Premises::new(tuning, device, &usable);
     if with_host {
@@ -67,7 +64,7 @@ pub fn ask(
         let Some((n, k)) = gate else { continue };
         let problem = cut(Problem { m: rows, n, k, ..Problem::default() });
         let widens = |layout| lower::widens(registry, layout, [format].into_iter());
-        unless_lost(premises.tile_beats_deq(format, &problem, &widens, until))?;
+        unless_lost(premises.tile_beats_deq(format, rows, &problem, &widens, until))?;
     }
     Ok(premises.finish())
 }

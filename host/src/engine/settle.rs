@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use cajeta_abi::{Capability, Fact, Problem};
+use cajeta_abi::{Capability, Fact, Problem, Row};
 use cajeta_catalog::kv::BLOCK_POSITIONS;
 use cajeta_catalog::state::SampleParams;
 use cajeta_model_arch::plan::Half;
@@ -11,6 +11,7 @@ use cajeta_plugin_host::Device;
 
 use super::error::EngineError;
 use super::in_place::Ground;
+use super::registry::DeviceRegistry;
 use super::runner::Runner;
 use super::state::DecodeRow;
 use crate::lower::{Placed, Segment, Sizes};
@@ -75,8 +76,9 @@ fn ask(
 ) -> Result<Answers, EngineError> {
     let with_host = !runner.registry.supports(Capability::ASYNC);
     let device = runner.registry.device().clone();
-    let supports = |capability| device.supports(capability).unwrap_or(false);
-    let mut prewarm = Prewarm::new(tuning, &device, &supports)?.knowing(runner.registry.answers().clone());
+    let registry = DeviceRegistry::new(device.clone());
+    let usable = |row: &Row| registry.can_run(row);
+    let mut prewarm = Prewarm::new(tuning, &device, &usable)?.knowing(runner.registry.answers().clone());
     if !patient {
         prewarm = prewarm.within(BUDGET);
     }

@@ -22,6 +22,12 @@ pub trait Registry {
         None
     }
 
+    /// Whether a row's kernel runs on the device at all.
+    fn can_run(&self, row: &Row) -> bool {
+        let has = row.needs.iter().all(|need| self.supports(need.capability));
+        has && self.unusable(row.name.as_str()).is_none()
+    }
+
     /// What was measured about the rows on the device; the declared order where nothing was.
     fn preference(&self) -> &RowPreference<'_> {
         &Declared

@@ -39,6 +39,10 @@ impl KernelSource for Device {
     }
 }
 
+/// Whether a row's kernel runs on the device at all: its capabilities are there and nothing speaks
+/// against it.
+pub type Usable<'a> = dyn Fn(&Row) -> bool + 'a;
+
 /// A family: its label and its members by priority.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TileFamily {

@@ -20,6 +20,7 @@ pub mod calibration;
 pub mod probes;
 mod answers;
 mod columns;
+mod placed;
 mod prewarm;
 mod premises;
 #[cfg(test)]
@@ -28,8 +29,8 @@ mod choice_tests;
 pub use answers::Answers;
 pub use choice::{FamilyProbe, ShapeAnswer, ShapeChoice};
 pub use error::TuneError;
-pub use family::{KernelSource, TileFamily, gates_hold};
-pub use premises::{Premises, Usable};
+pub use family::{KernelSource, TileFamily, Usable, gates_hold};
+pub use premises::Premises;
 pub use prewarm::Prewarm;
 pub use site::{ArgSet, Nowhere, Segments, Site};
 pub use tuning::{ArmId, FOREIGN_PERCENT_MAX, Hold, Keep, Question, Settled, Spent, Timed, Tuning};

@@ -11,15 +11,11 @@ use cajeta_plugin_host::Device;
 use super::answers::Answers;
 use super::bench::{RowProbe, plain_scalars};
 use super::error::TuneError;
-use super::family::gates_hold;
+use super::family::{Usable, gates_hold};
 use super::probes::once::{self, Arms, Asks, Found, Rivals};
 use super::tuning::{Timed, Tuning};
 use crate::record::Answered;
 use crate::route::rows::RowRoute;
-
-/// Whether a row's kernel runs on the device at all: its capabilities are there and nothing speaks
-/// against it.
-pub type Usable<'a> = dyn Fn(&Row) -> bool + 'a;
 
 /// Settles the premises of one device.
 pub struct Premises<'a> {
@@ -28,8 +24,19 @@ pub struct Premises<'a> {
     usable: &'a Usable<'a>,
     clock: Stopwatch<'a>,
     answers: Answers,
-    /// Formats for which the widened route pays, and in which layout; and how that was found.
-    widened: BTreeMap<FormatId, (LayoutId, Answered)>,
+    /// Formats for which the widened route pays.
+    widened: BTreeMap<FormatId, Pays>,
+}
+
+/// That the widened route pays for a format.
+#[derive(Clone, Copy)]
+struct Pays {
+    /// Where it does.
+    layout: LayoutId,
+    /// Fewest rows it serves.
+    least: u64,
+    /// How that was found.
+    answered: Answered,
 }
 
 /// The probe, made when something is timed.
@@ -92,19 +99,23 @@ impl<'a> Premises<'a> {
         Ok(())
     }
 
-    /// Settles whether the tile beats the widened route for a format; `widens` answers for the layouts of
-    /// the backend. Without rows of both kinds there is nothing to settle. Once `until` has passed nothing
-    /// is timed, and the tile serves.
+    /// Settles whether the tile beats the widened route for a format, where `rows` meet the weights;
+    /// `problem` is timed, which may be smaller. `widens` answers for the layouts of the backend. Where the
+    /// widened route pays it serves from half as many rows on: fewer read more bytes for less. Without rows
+    /// of both kinds there is nothing to settle. Once `until` has passed nothing is timed, and the tile
+    /// serves.
     ///
     /// # Errors
     /// When the device is lost.
     pub fn tile_beats_deq(
         &mut self,
         format: FormatId,
+        rows: u64,
         problem: &Problem,
         widens: &dyn Fn(LayoutId) -> bool,
         until: Option<Instant>,
     ) -> Result<(), TuneError> {
+        let least = rows.div_ceil(2);
         let rows = self.device.backend().rows();
         let held = |row: &Row| self.answers.holds_matrix_back(row.name.as_str());
         let admits = |row: &Row| self.admits(row, problem) && !held(row);
@@ -117,7 +128,7 @@ impl<'a> Premises<'a> {
             && let Some(weight) =
                 rows.get(rivals.other).and_then(|row| row.args.iter().find(|spec| spec.format == format))
         {
-            self.widened.insert(format, (weight.layout, answered));
+            self.widened.insert(format, Pays { layout: weight.layout, least, answered });
         }
         Ok(())
     }
@@ -126,13 +137,13 @@ impl<'a> Premises<'a> {
     pub fn finish(mut self) -> Answers {
         let backend = self.device.backend();
         let (rows, layouts) = (backend.rows(), backend.layouts());
-        let pays = self.widened.iter().map(|(&format, &(layout, _))| (format, layout)).collect();
+        let pays = self.widened.iter().map(|(&format, pays)| (format, pays.layout)).collect();
         for (tile, wide) in once::step_backs(rows, &pays, self.usable) {
             let (Some(tile), Some(row)) = (rows.get(tile), rows.get(wide)) else { continue };
             let Some((_, route)) = RowRoute::new(wide, row, layouts) else { continue };
-            let answered = row.args.iter().find_map(|spec| self.widened.get(&spec.format));
-            let answered = answered.map_or(Answered::Measured, |(_, answered)| *answered);
-            self.answers.put_widened(tile.name.as_str(), route, answered);
+            if let Some(pays) = row.args.iter().find_map(|spec| self.widened.get(&spec.format)) {
+                self.answers.put_widened(tile.name.as_str(), route, pays.least, pays.answered);
+            }
         }
         self.answers
     }

@@ -3,21 +3,20 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use cajeta_abi::{Capability, FormatId, Problem, Row};
+use cajeta_abi::{FormatId, Problem, Row};
 use cajeta_catalog::op::Op;
 use cajeta_plugin_host::{Device, DeviceError};
 
 use super::answers::Answers;
 use super::bench::{RowProbe, plain_scalars};
-use super::choice::FamilyProbe;
 use super::choice::ShapeChoice;
 use super::columns::{Largest, LargestWeights};
 use super::error::TuneError;
-use super::family::{KernelSource, TileFamily, gates_hold};
+use super::family::{KernelSource, TileFamily, Usable, gates_hold};
+use super::placed::{Forms, InPlace, Parts};
 use super::probes;
 use super::probes::cols::Asked;
 use super::site::{Segments, Site};
-use super::tuning::Timed;
 use super::tuning::{Hold, Tuning};
 use crate::route::Origin;
 use crate::route::rows::RowRoute;
@@ -26,7 +25,7 @@ use crate::route::rows::RowRoute;
 pub struct Prewarm<'a> {
     tuning: &'a Tuning,
     device: &'a Device,
-    supports: &'a dyn Fn(Capability) -> bool,
+    usable: &'a Usable<'a>,
     probe: RowProbe,
     answers: Answers,
     seen: BTreeSet<(usize, [u64; 3])>,
@@ -39,20 +38,20 @@ pub struct Prewarm<'a> {
 }
 
 impl<'a> Prewarm<'a> {
-    /// A prewarm that has settled nothing yet. `supports` answers for the device's capabilities.
+    /// A prewarm that has settled nothing yet.
     ///
     /// # Errors
     /// Whatever the device answers.
     pub fn new(
         tuning: &'a Tuning,
         device: &'a Device,
-        supports: &'a dyn Fn(Capability) -> bool,
+        usable: &'a Usable<'a>,
     ) -> Result<Prewarm<'a>, DeviceError> {
         let probe = RowProbe::new(device)?;
         Ok(Prewarm {
             tuning,
             device,
-            supports,
+            usable,
             probe,
             answers: Answers::default(),
             seen: BTreeSet::new(),
@@ -156,8 +155,8 @@ impl<'a> Prewarm<'a> {
     }
 
     fn cols_over(&mut self, asked: Asked, in_place: &mut probes::cols::Trial<'_>) -> Result<(), TuneError> {
-        let supports = self.supports;
-        let admitted = |row: &Row, problem: &Problem, scalars: &[u8]| admits(supports, row, problem, scalars);
+        let usable = self.usable;
+        let admitted = |row: &Row, problem: &Problem, scalars: &[u8]| admits(usable, row, problem, scalars);
         let alone = |row: &Row, problem: &Problem| {
             plain_scalars(row).is_ok_and(|scalars| admitted(row, problem, &scalars))
         };
@@ -234,7 +233,7 @@ impl<'a> Prewarm<'a> {
             members.iter().for_each(|member| answers.put_fusion(member, problem, pays));
             answers
         };
-        let mut arms = LazyForms {
+        let mut arms = Forms {
             site,
             trial: [answered(true), answered(false)],
             arms: probes::fused::DeviceArms::new(self.device, &mut self.probe, whole, &parts),
@@ -247,74 +246,11 @@ impl<'a> Prewarm<'a> {
     }
 
     fn admits(&self, row: &Row, problem: &Problem, scalars: &[u8]) -> bool {
-        admits(self.supports, row, problem, scalars)
+        admits(self.usable, row, problem, scalars)
     }
 }
 
 /// Whether a device can run a row at a problem.
-fn admits(supports: &dyn Fn(Capability) -> bool, row: &Row, problem: &Problem, scalars: &[u8]) -> bool {
-    row.needs.iter().all(|need| supports(need.capability)) && gates_hold(row, problem, scalars)
-}
-
-/// Times members of a family in place, which is looked for only if they are timed at all.
-struct InPlace<'a> {
-    probe: &'a mut RowProbe,
-    site: &'a mut dyn Site,
-    /// The row that a step has there.
-    row: usize,
-}
-
-impl FamilyProbe for InPlace<'_> {
-    fn time(&mut self, rows: &[usize], problem: &Problem, scalars: &[u8]) -> Result<Timed, TuneError> {
-        let sets = self.site.sets(self.row, problem, scalars)?;
-        self.probe.placed(sets, self.site.step_bytes()).time(rows, problem, scalars)
-    }
-}
-
-/// Likewise of the parts of an attention.
-struct Parts<'a> {
-    device: &'a Device,
-    probe: &'a mut RowProbe,
-    site: &'a mut dyn Site,
-    /// The row that a step has there.
-    placed: usize,
-    asked: (usize, Problem, &'a [u8]),
-}
-
-impl probes::part_wgs::Arms for Parts<'_> {
-    fn code(&self) -> Option<[u8; 32]> {
-        let manifest = self.device.manifest(self.asked.0)?;
-        (manifest.present & cajeta_abi::Manifest::CODE_HASH != 0).then_some(manifest.code_hash)
-    }
-
-    fn time(&mut self, parts: &[u32]) -> Result<Timed, TuneError> {
-        let (row, problem, scalars) = self.asked;
-        let sets = self.site.sets(self.placed, &problem, scalars)?;
-        self.probe.placed(sets, self.site.step_bytes()).parts(row, &problem, scalars, parts)
-    }
-}
-
-/// Likewise of a fusion and its parts.
-struct LazyForms<'a> {
-    site: &'a mut dyn Site,
-    /// What a step goes by when it is fused, and when it is not.
-    trial: [Answers; 2],
-    arms: probes::fused::DeviceArms<'a>,
-    asked: (usize, Problem, &'a [u8]),
-}
-
-impl probes::fused::Arms for LazyForms<'_> {
-    fn code(&self, row: usize) -> Option<[u8; 32]> {
-        self.arms.code(row)
-    }
-
-    fn time(&mut self) -> Result<Timed, TuneError> {
-        let (row, problem, scalars) = self.asked;
-        if let Some(forms) = self.site.forms(row, &problem, scalars, &self.trial)?
-            && let Ok(forms) = <[Segments; 2]>::try_from(forms)
-        {
-            self.arms.set_in_place(forms, self.site.step_bytes());
-        }
-        self.arms.time()
-    }
+fn admits(usable: &Usable<'_>, row: &Row, problem: &Problem, scalars: &[u8]) -> bool {
+    usable(row) && gates_hold(row, problem, scalars)
 }

@@ -11,7 +11,7 @@ use cajeta_model_arch::tokenizer::Special;
 use cajeta_plugin_host::{Device, SearchOptions, SelectOptions};
 
 use crate::program::{model, plugins};
-use crate::{Q4_K, device, open, supports, tuning};
+use crate::{Q4_K, device, open, tuning, usable};
 
 const Q6_K: FormatId = FormatId(14);
 const SEQS: u64 = 4;
@@ -27,8 +27,8 @@ const TIE: f32 = 0.02;
 /// The rows that a question is between.
 fn rivals(device: &Device, format: FormatId, columns: u64) -> Pair {
     let asked = Asked { format, columns, n: 256, k: 256, layout: None };
-    let supports = supports(device);
-    let admits = |row: &Row, _: &Problem| row.needs.iter().all(|need| supports(need.capability));
+    let usable = usable(device);
+    let admits = |row: &Row, _: &Problem| usable(row);
     pair(device.backend().rows(), &asked, &admits).expect("rows of both kinds")
 }
 
@@ -99,10 +99,10 @@ fn a_step_of_four_sequences_draws_the_same_whether_one_launch_pays_or_not() {
 
 /// What the launches of the model's steps of two and four sequences ask.
 fn ask(device: &Device, tuning: &Tuning) -> Answers {
-    let (plan, supports) = (Model::open(model().as_ref()).expect("reads").plan, supports(device));
+    let (plan, usable) = (Model::open(model().as_ref()).expect("reads").plan, usable(device));
     let registry = DeviceRegistry::new(device.clone());
     let extent = Extent { ctx: 64, chunk: 8, seqs: SEQS as u32 };
-    let mut prewarm = Prewarm::new(tuning, device, &supports).expect("a queue");
+    let mut prewarm = Prewarm::new(tuning, device, &usable).expect("a queue");
     for seqs in [2, SEQS as u32] {
         let sizes = extent.decode(seqs);
         let program = lower::lower(&registry, &plan, Segment::Step, &sizes, &WeightKey::is_file);
@@ -146,14 +146,14 @@ fn a_row_over_layouts_of_the_backends_own_is_checked_too() {
     let row = rows.iter().find(own).expect("the reference backend has such a row");
     let layout = row.args.iter().find(|spec| spec.format == Q4_K).map(|spec| spec.layout);
     let asked = Asked { format: Q4_K, columns: 2, n: 32, k: 256, layout };
-    let supports = supports(&device);
-    let admits = |row: &Row, _: &Problem| row.needs.iter().all(|need| supports(need.capability));
+    let usable = usable(&device);
+    let admits = |row: &Row, _: &Problem| usable(row);
     let found = pair(rows, &asked, &admits).expect("rows of both kinds");
     assert_eq!(rows[found.cols].name, row.name, "the row that reads the weight as the step does");
 
     let tuning = tuning(&device, folder.path());
     let mut probe = cajeta::tune::bench::RowProbe::new(&device).expect("a queue");
-    let admitted = |row: &Row, _: &Problem, _: &[u8]| row.needs.iter().all(|need| supports(need.capability));
+    let admitted = |row: &Row, _: &Problem, _: &[u8]| usable(row);
     let mut nowhere = || Ok(None);
     let arms =
         &mut cajeta::tune::probes::cols::DeviceArms::new(&device, &mut probe, found, &admitted, &mut nowhere);

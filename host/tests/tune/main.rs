@@ -17,7 +17,7 @@ use cajeta::tune::bench::{RowBench, plain_scalars};
 use cajeta::tune::store::{Autotune, BuildParts, DeviceKey, list};
 use cajeta::tune::timer::{DeviceQueue, KernelTimer, Tier};
 use cajeta::tune::{Answers, Nowhere, Prewarm, Spent, Tuning};
-use cajeta_abi::{Capability, FormatId, Problem, Regime, Row};
+use cajeta_abi::{FormatId, Problem, Regime, Row};
 use cajeta_catalog::op::Op;
 use cajeta_plugin_host::{Device, open_path};
 
@@ -47,8 +47,9 @@ fn tuning(device: &Device, folder: &Path) -> Tuning {
     Tuning::over(Autotune::open(Some(folder), &key), parts, Box::new(|| None))
 }
 
-fn supports(device: &Device) -> impl Fn(Capability) -> bool + '_ {
-    |capability| device.supports(capability).unwrap_or(false)
+/// Whether a device has what a row needs.
+fn usable(device: &Device) -> impl Fn(&Row) -> bool + '_ {
+    |row| row.needs.iter().all(|need| device.supports(need.capability).unwrap_or(false))
 }
 
 /// The first row of some ops, a regime and a format that the device supports.
@@ -56,7 +57,7 @@ fn row(device: &Device, ops: &[Op], regime: Regime) -> usize {
     let serves = |row: &Row| {
         let same = row.steps.iter().map(|step| step.op).eq(ops.iter().map(|op| op.id()));
         let reads = row.args.iter().any(|spec| spec.format == Q4_K);
-        let runs = row.needs.iter().all(|need| supports(device)(need.capability));
+        let runs = usable(device)(row);
         same && reads && runs && row.regime == regime
     };
     let found = device.backend().rows().iter().position(serves);
@@ -65,8 +66,8 @@ fn row(device: &Device, ops: &[Op], regime: Regime) -> usize {
 
 /// Settles a prefill product, a mat-vec, a fused segment and the pay of columns.
 fn settle(device: &Device, tuning: &Tuning) -> Answers {
-    let supports = supports(device);
-    let mut prewarm = Prewarm::new(tuning, device, &supports).expect("a queue");
+    let usable = usable(device);
+    let mut prewarm = Prewarm::new(tuning, device, &usable).expect("a queue");
     let problem = |m| Problem { m, n: 256, k: 512, batch: 1, aux: 0 };
     let launches = [
         (row(device, &[Op::Matmul], Regime::PREFILL_BATCH), problem(32)),
@@ -115,12 +116,12 @@ fn a_second_load_runs_no_probe_and_says_the_same() {
 #[test]
 fn a_spent_budget_times_nothing_and_still_answers_what_is_remembered() {
     let (device, folder) = (device(), tempfile::tempdir().expect("a folder"));
-    let supports = supports(&device);
+    let usable = usable(&device);
     let index = row(&device, &[Op::Matmul], Regime::DECODE_ROW);
     let scalars = plain_scalars(&device.backend().rows()[index]).expect("no model needed");
     let load = |budget: Duration, n: u64| {
         let tuning = tuning(&device, folder.path());
-        let mut prewarm = Prewarm::new(&tuning, &device, &supports).expect("a queue").within(budget);
+        let mut prewarm = Prewarm::new(&tuning, &device, &usable).expect("a queue").within(budget);
         let problem = Problem { m: 1, n, k: 256, batch: 1, aux: 0 };
         prewarm.launch(index, &problem, &scalars, &mut Nowhere).expect("settled");
         (prewarm.finish().len(), tuning.spent().stored > 0)
@@ -183,10 +184,10 @@ fn the_devices_clock_agrees_with_the_hosts() {
 #[test]
 fn every_row_that_needs_no_model_is_settled_on_a_device_that_answers_late() {
     let (device, folder) = (open("reference"), tempfile::tempdir().expect("a folder"));
-    let supports = supports(&device);
+    let usable = usable(&device);
     let settle = || {
         let tuning = tuning(&device, folder.path());
-        let mut prewarm = Prewarm::new(&tuning, &device, &supports).expect("a queue");
+        let mut prewarm = Prewarm::new(&tuning, &device, &usable).expect("a queue");
         let mut asked = 0;
         for (index, row) in device.backend().rows().iter().enumerate() {
             // One format, as in a model: keys of fused segments name none.

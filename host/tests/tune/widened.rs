@@ -6,12 +6,12 @@ use std::path::Path;
 use cajeta::tune::probes::once::{Asks, DEQ, TILE_BEATS_DEQ};
 use cajeta::tune::store::list;
 use cajeta::tune::{Answers, Premises, Spent};
-use cajeta_abi::{LayoutId, Problem, Row};
+use cajeta_abi::{LayoutId, Problem};
 use cajeta_plugin_host::Device;
 use serde_json::Value;
 
 use crate::program::{finish, ids, model, with_plugins};
-use crate::{Q4_K, open, supports, tuning};
+use crate::{Q4_K, open, tuning, usable};
 
 /// Enough tokens that widened weights serve their prefill.
 const PROMPT: &str = "Once upon a time there was a little girl named Lily who liked to play in the park.";
@@ -23,12 +23,19 @@ struct Run {
 }
 
 impl Run {
+    /// In chunks about as long as the prompt.
     fn with(flags: &[&str]) -> Run {
+        Run::chunked("16", flags)
+    }
+
+    fn chunked(chunk: &str, flags: &[&str]) -> Run {
         let folder = tempfile::tempdir().expect("a folder");
         let records = folder.path().join("records.jsonl");
         let model = model();
         let args = ["run", &model, "-p", PROMPT, "--raw", "-n", "8", "--temp", "0", "--json"];
-        let mut command = with_plugins(&[&args[..], &["--tune-dir", "off", "--no-warm-up"], flags].concat());
+        let mut command = with_plugins(
+            &[&args[..], &["--tune-dir", "off", "--no-warm-up", "--chunk", chunk], flags].concat(),
+        );
         command.env("CAJETA_RECORDS", &records);
         let run = finish(command);
         let ids = ids(&run.json()["generated_ids"]);
@@ -72,6 +79,12 @@ fn pinned_answers_route_as_they_say_and_answer_alike() {
 }
 
 #[test]
+fn few_rows_stay_with_the_tile_where_many_were_asked_about() {
+    let run = Run::chunked("64", &["--prefer", "tileBeatsDeq=deq"]);
+    assert!(run.packed() > 0 && run.prefills_on("PanelGemm") && !run.prefills_on("DeqGemm"));
+}
+
+#[test]
 fn one_format_is_pinned_by_its_name() {
     let run = Run::with(&["--prefer", "tileBeatsDeq-q6_k=deq"]);
     assert!(run.prefills_on("q6kDeqGemm") && !run.prefills_on("q4kDeqGemm"));
@@ -101,12 +114,11 @@ fn what_the_budget_has_no_room_for_is_declined_and_served_from_blocks() {
 fn ask(device: &Device, folder: &Path, pinned: Option<&str>) -> (Answers, Spent) {
     let tuning = tuning(device, folder);
     tuning.set_override(TILE_BEATS_DEQ, pinned);
-    let has = supports(device);
-    let usable = |row: &Row| row.needs.iter().all(|need| has(need.capability));
+    let usable = usable(device);
     let mut premises = Premises::new(&tuning, device, &usable);
     let problem = Problem { m: 64, n: 96, k: 256, ..Problem::default() };
     let widens = |layout: LayoutId| layout.0 >= LayoutId::OWN.0;
-    premises.tile_beats_deq(Q4_K, &problem, &widens, None).expect("settled");
+    premises.tile_beats_deq(Q4_K, 64, &problem, &widens, None).expect("settled");
     (premises.finish(), tuning.spent())
 }
 

@@ -148,8 +148,9 @@ fn remembered<'a>(
     let budget = flags.tune.widen_budget;
     registry.assume(ask_premises(&registry, &tuning, plan, extent.chunk, budget != Some(0))?);
     let mut lowering = Lowering::new(registry, plan, extent, budget)?;
-    let supports = |capability| device.supports(capability).unwrap_or(false);
-    let mut prewarm = Prewarm::new(&tuning, &device, &supports)?;
+    let everything = DeviceRegistry::new(device.clone());
+    let usable = |row: &cajeta_abi::Row| everything.can_run(row);
+    let mut prewarm = Prewarm::new(&tuning, &device, &usable)?;
     // A fusion that lost leaves its parts to be asked about.
     loop {
         let known = prewarm.answers().len();
