@@ -136,3 +136,34 @@ fn the_rows_that_serve_a_model_are_rows_of_the_backend() {
     assert!(finish(with_plugins(&["kernels"])).success().lines().count() > names.len());
     finish(with_plugins(&["kernels", &model(), "--ctx", "99999"])).failure(1, &["99999", "1024"]);
 }
+
+/// Processes whose command line has both words.
+fn running(words: [&str; 2]) -> usize {
+    let entries = std::fs::read_dir("/proc").expect("a list of processes");
+    let lines = entries.filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).into_owned());
+    lines.filter(|line| words.iter().all(|word| line.contains(word))).count()
+}
+
+#[test]
+fn an_interrupted_check_leaves_no_process_behind() {
+    use std::io::{BufRead, BufReader};
+
+    let seed = format!("90000{}", std::process::id());
+    let library = plugins().join("libcajeta_backend_reference.so").display().to_string();
+    let mut command = bare(&["backends", "check", &library, "--filter", "refAdd", "--seed", &seed]);
+    command.env("CAJETA_REFERENCE_LATENCY_US", "600000000").stdout(std::process::Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let mut heading = String::new();
+    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut heading).expect("it begins");
+    assert!(heading.contains(&seed), "{heading}");
+    assert_eq!(running(["check-worker", &seed]), 1);
+    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(killed.expect("kill runs").success());
+    child.wait().expect("it ends");
+    let begun = std::time::Instant::now();
+    while running(["check-worker", &seed]) > 0 {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(30), "its process runs on");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
