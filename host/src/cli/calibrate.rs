@@ -133,6 +133,10 @@ impl Report {
             }
         }
         out.push_str(&table.to_string());
+        let held = self.record.foreign_load_percent.filter(|&percent| percent >= FOREIGN_PERCENT_MAX);
+        if let Some(percent) = held.filter(|_| self.not_kept.is_none()) {
+            out.push_str(&format!("\nmeasured while other processes held {percent} % of the device\n"));
+        }
         if let Some(path) = &self.path {
             let verb = if self.origin == "measured" { "written to" } else { "from" };
             out.push_str(&format!("\n{verb} {}\n", path.display()));
@@ -156,6 +160,24 @@ fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_busy_measurement_says_so_wherever_it_is_shown() {
+        let text = |backend: &str| backend.to_owned();
+        let key = CalibrationKey {
+            backend: text("b"),
+            device: text("d"),
+            driver: text(""),
+            compiler: text(""),
+            power_mode: text(""),
+        };
+        let mut record = CalibrationRecord::new(key, 7);
+        record.foreign_load_percent = Some(50);
+        let mut report = Report { record, origin: "platform", path: None, not_kept: None };
+        assert!(report.describe().contains("while other processes held 50 %"), "{}", report.describe());
+        report.record.foreign_load_percent = Some(0);
+        assert!(!report.describe().contains("held"), "{}", report.describe());
+    }
 
     #[test]
     fn numbers_are_readable() {
