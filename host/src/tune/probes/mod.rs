@@ -1,6 +1,6 @@
 //! Probes: comparisons of whole forms, not of members of a family.
 //!
-//! A probe decides which rows take part ([`cols::rows`], [`fused::parts`]), asks [`super::Tuning`] to
+//! A probe decides which rows take part ([`cols::pair`], [`fused::parts`]), asks [`super::Tuning`] to
 //! settle its question, and says what came of it. What is launched is behind a trait, so that the
 //! decision is tested without a device.
 
