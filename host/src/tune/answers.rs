@@ -54,13 +54,17 @@ struct Fusion {
 struct Widened {
     route: RowRoute<'static>,
     origin: Origin,
+    /// Fewest rows of activations it serves.
+    least: u64,
 }
 
 impl Widened {
     /// Whether it serves a call: all its weights are there as it reads them.
     fn serves(&self, call: &RowCall<'_>) -> bool {
         let (route, query) = (self.route, call.query());
-        route.format() == query.format()
+        let main = query.steps().get(route.row().problem_step as usize);
+        main.is_some_and(|step| step.problem.m >= self.least)
+            && route.format() == query.format()
             && route.regime() == query.regime_of(route.covers())
             && route.format_refusal(query).is_none()
             && route.shape_refusal(query).is_none()
@@ -70,7 +74,8 @@ impl Widened {
 
 impl PartialEq for Widened {
     fn eq(&self, other: &Widened) -> bool {
-        (self.route.index(), self.origin) == (other.route.index(), other.origin)
+        let of = |widened: &Widened| (widened.route.index(), widened.origin, widened.least);
+        of(self) == of(other)
     }
 }
 
@@ -176,10 +181,16 @@ impl Answers {
         self.no_matrix.contains(row)
     }
 
-    /// That `over_blocks` steps back for `widened` wherever that serves.
-    pub fn put_widened(&mut self, over_blocks: &str, widened: RowRoute<'static>, answered: Answered) {
+    /// That `over_blocks` steps back for `widened` wherever that serves, from `least` rows on.
+    pub fn put_widened(
+        &mut self,
+        over_blocks: &str,
+        widened: RowRoute<'static>,
+        least: u64,
+        answered: Answered,
+    ) {
         let origin = if answered == Answered::Overridden { Origin::Overridden } else { Origin::Measured };
-        self.widened.insert(over_blocks.to_owned(), Widened { route: widened, origin });
+        self.widened.insert(over_blocks.to_owned(), Widened { route: widened, origin, least });
     }
 
     /// Adds what others found; where both answer one question, theirs is later.
