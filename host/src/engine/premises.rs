@@ -32,6 +32,8 @@ const OUTPUTS_WITH_HOST: u64 = 48;
 const BRACKET_WITH_HOST: Duration = Duration::from_millis(1);
 /// Time after which no other format is asked about there: a process pays less than 80 ms in all.
 const BUDGET_WITH_HOST: Duration = Duration::from_millis(40);
+/// Likewise where it works apart: the products are whole there.
+const BUDGET_APART: Duration = Duration::from_millis(500);
 
 /// Settles the premises of a model. `widens` is whether there is a budget for widened weights at all.
 ///
@@ -58,7 +60,7 @@ pub fn ask(
     let places = [(Regime::PREFILL_BATCH, square(rows)), (Regime::DECODE_COLS, square(COLUMNS))];
     unless_lost(premises.matrix_cores(FormatId(Format::Q4_K.id()), &places))?;
 
-    let until = if with_host { Instant::now().checked_add(BUDGET_WITH_HOST) } else { None };
+    let until = Instant::now().checked_add(if with_host { BUDGET_WITH_HOST } else { BUDGET_APART });
     let gate = gate_shape(plan).filter(|_| widens);
     for format in gate.iter().flat_map(|_| formats(plan)) {
         let Some((n, k)) = gate else { continue };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use cajeta_abi::Fact;
 use cajeta_model_arch::plan::Plan;
 
 use super::registry::DeviceRegistry;
@@ -61,15 +62,18 @@ impl Widened {
             group.into_iter().map(|key| bytes(&key).map(|bytes| (key, bytes))).collect::<Result<Vec<_>, _>>()
         });
         let sized: Vec<Vec<(WeightKey, u64)>> = sized.collect::<Result<_, _>>()?;
-        Ok(Widened::of(sized, given, budget))
+        let largest = registry.device().facts().get(Fact::LARGEST_BINDING).unwrap_or(u64::MAX);
+        Ok(Widened::of(sized, given, budget, largest))
     }
 
-    fn of(groups: Vec<Vec<(WeightKey, u64)>>, given: bool, budget: u64) -> Widened {
+    /// `largest` is what a kernel can be given of one copy.
+    fn of(groups: Vec<Vec<(WeightKey, u64)>>, given: bool, budget: u64, largest: u64) -> Widened {
         let mut widened = Widened { budget, given, granted: BTreeSet::new(), bytes: 0, declined: Vec::new() };
         for group in groups {
             let size = group.iter().map(|(_, bytes)| *bytes).fold(0u64, u64::saturating_add);
+            let usable = group.iter().all(|(_, bytes)| *bytes <= largest);
             // A later group may be smaller and fit.
-            if size <= budget.saturating_sub(widened.bytes) {
+            if usable && size <= budget.saturating_sub(widened.bytes) {
                 widened.bytes += size;
                 widened.granted.extend(group.into_iter().map(|(key, _)| key));
             } else {
@@ -121,10 +125,12 @@ mod tests {
             vec![(key(4), 20)],
             vec![],
         ];
-        let widened = Widened::of(groups.clone(), true, 100);
+        let widened = Widened::of(groups.clone(), true, 100, 1000);
         assert_eq!(widened.granted, BTreeSet::from([key(0), key(1), key(4)]));
         assert_eq!((widened.bytes, widened.declined), (100, vec![(key(2), 15), (key(3), 15)]));
-        assert_eq!(Widened::of(groups.clone(), true, 0).granted, BTreeSet::new());
-        assert_eq!(Widened::of(groups, false, u64::MAX).declined, []);
+        assert_eq!(Widened::of(groups.clone(), true, 0, 1000).granted, BTreeSet::new());
+        assert_eq!(Widened::of(groups.clone(), false, u64::MAX, 40).declined, []);
+        let small = Widened::of(groups, false, u64::MAX, 20);
+        assert_eq!(small.declined, vec![(key(0), 40), (key(1), 40)], "no kernel can be given these");
     }
 }

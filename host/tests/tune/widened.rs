@@ -36,7 +36,8 @@ impl Run {
         let mut command = with_plugins(
             &[&args[..], &["--tune-dir", "off", "--no-warm-up", "--chunk", chunk], flags].concat(),
         );
-        command.env("CAJETA_RECORDS", &records);
+        // The reference backend's rows over widened weights come first.
+        command.env("CAJETA_RECORDS", &records).env("CAJETA_REFERENCE_ROWS", "all");
         let run = finish(command);
         let ids = ids(&run.json()["generated_ids"]);
         let text = std::fs::read_to_string(&records).expect("records");
@@ -108,6 +109,19 @@ fn what_the_budget_has_no_room_for_is_declined_and_served_from_blocks() {
     let none = Run::with(&["--prefer", "tileBeatsDeq=deq", "--widen-budget", "0"]);
     assert!(none.of("probe").all(|probe| probe["probe"] != TILE_BEATS_DEQ), "nothing is asked");
     assert_eq!((none.packed(), none.prefills_on("DeqGemm")), (0, false));
+}
+
+#[test]
+fn copies_that_declared_order_wants_keep_to_the_budget_too() {
+    let on = |flags: &[&str]| Run::with(&[&["--backend", "reference"], flags].concat());
+    let all = on(&[]);
+    assert!(all.packed() > 0 && all.prefills_on("refMatMulExpandedQ6k"));
+    let budget = all.packed() - 1;
+    let some = on(&["--widen-budget", &budget.to_string()]);
+    let said = some.of("widen-budget").next().expect("it is said");
+    assert!(said["declined"].as_u64() > Some(0) && some.packed() <= budget, "{said}");
+    let none = on(&["--widen-budget", "0"]);
+    assert_eq!((none.packed(), none.prefills_on("refMatMulExpandedQ6k")), (0, false));
 }
 
 /// Whether the tile beats the widened route for Q4_K, at a problem that takes little time.
