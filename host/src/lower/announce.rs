@@ -70,6 +70,7 @@ fn route(launch: &Explained, row: &str, instead_of: Option<&str>) -> BatchRoute 
         problem: [launch.problem.m, launch.problem.n, launch.problem.k],
         chosen: launch.origin.name().to_owned(),
         instead_of: instead_of.map(str::to_owned),
+        despite: launch.despite.clone(),
         launches: launch.launches,
     }
 }

@@ -9,7 +9,9 @@ use super::each::Each;
 use super::sequence::{SeqOp, Sequence};
 use super::{LowerError, NoRoute, Segment, Sizes, WeightKey, packs, regime};
 use crate::route::rows::{BatchRefusal, OnDevice, RouteTables, RowCall};
-use crate::route::{Clause, GateValue, Origin, Registry, Route, RouteQuery, RouteRefusal};
+use crate::route::{
+    Clause, GateValue, Origin, Preference, Registry, Route, RouteQuery, RouteRefusal, Unheld,
+};
 
 /// One launch of a segment.
 #[derive(Clone, PartialEq, Debug)]
@@ -30,6 +32,8 @@ pub struct Explained {
     pub row: usize,
     /// How the choice came about.
     pub origin: Origin,
+    /// Why that row was to step back, where it serves because no other is admitted.
+    pub despite: Option<String>,
     /// Rows for the same ops, format and regime, in the order they are tried.
     pub arms: Vec<Arm>,
 }
@@ -100,10 +104,15 @@ pub(super) fn explain_some(
             launches,
             row,
             origin,
+            despite: held_back(registry, row, &call),
             arms: Vec::new(),
         };
         if wanted(&launch) {
-            launch.arms = arms(registry, &tables, first.op, row, &call);
+            launch.arms = if launch.despite.is_some() {
+                arms(registry, &Unheld(registry.preference()), &tables, first.op, row, &call)
+            } else {
+                arms(registry, registry.preference(), &tables, first.op, row, &call)
+            };
             if launches > 1 {
                 launch.arms.splice(0..0, slower(registry, &tables, first.op, &together));
             }
@@ -136,15 +145,22 @@ fn slower<'r>(
     Some(Arm { row: route.index(), ahead: true, refusal: Some(refusal), gates })
 }
 
+/// Why a row that serves was to step back.
+fn held_back(registry: &dyn Registry, row: usize, call: &RowCall<'_>) -> Option<String> {
+    let name = registry.rows().get(row).map_or("", |row| row.name.as_str());
+    registry.preference().held_back(name, call).map(str::to_owned)
+}
+
 /// The rows beside the one that serves.
 fn arms<'r>(
     registry: &'r dyn Registry,
+    preference: &dyn Preference<RowCall<'r>>,
     tables: &RouteTables<'r>,
     op: Op,
     serving: usize,
     call: &RowCall<'r>,
 ) -> Vec<Arm> {
-    let (device, preference, table) = (OnDevice(registry), registry.preference(), tables.table(op));
+    let (device, table) = (OnDevice(registry), tables.table(op));
     let mut ahead = true;
     let mut arms = Vec::new();
     for route in table.routes() {

@@ -104,6 +104,8 @@ pub struct BatchRoute {
     pub chosen: String,
     /// The row that would serve if nobody had measured or fixed anything, where it is admitted and another.
     pub instead_of: Option<String>,
+    /// Why the row was to step back, where it serves because no other is admitted.
+    pub despite: Option<String>,
     /// Launches it takes: one, or one for each sequence of a step.
     pub launches: u64,
 }

@@ -46,6 +46,7 @@ impl fmt::Display for BatchRoute {
             write!(f, ", {}", self.chosen)?;
         }
         rest(f, ", instead of ", self.instead_of.as_slice())?;
+        rest(f, ", as nothing else is admitted, in spite of: ", self.despite.as_slice())?;
         f.write_str(")")
     }
 }

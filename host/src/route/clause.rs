@@ -81,7 +81,9 @@ pub(super) fn clause_of<'a, R: Route>(route: &'a R, ask: &Ask<'a, R::Call>) -> O
         Ask::Declared(_) => None,
         Ask::Admissible(_, device) => unsupported(route, device),
         Ask::Picked(call, device, preference) => unsupported(route, device).or_else(|| {
-            let gate = route.ready_refusal(call).or_else(|| preference.held_back(route.name(), call))?;
+            let gate = route.ready_refusal(call);
+            let gate = gate.or_else(|| preference.refused(route.name(), call));
+            let gate = gate.or_else(|| preference.held_back(route.name(), call))?;
             Some(Stop { clause: Clause::Ready, gate, need: None })
         }),
     })

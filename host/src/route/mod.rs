@@ -20,7 +20,7 @@ pub mod survey;
 
 pub use audit::{Audit, AuditedQuery, AuditedRow, Stopped};
 pub use clause::{Clause, PATTERN};
-pub use preference::{Capabilities, Declared, Origin, Preference, Preferred};
+pub use preference::{Capabilities, Declared, Origin, Preference, Preferred, Unheld};
 pub use query::{RouteCall, RouteQuery};
 pub use refusal::{NoRoute, RouteRefusal};
 pub use registry::Registry;

@@ -68,10 +68,35 @@ pub trait Preference<C: RouteCall> {
         None
     }
 
-    /// Why a measurement speaks against a row whatever its family: the gate's name.
+    /// Why a row never serves this call, whatever else there is: it was found to answer wrong. The gate's
+    /// name.
+    fn refused<'s>(&'s self, row: &str, call: &C) -> Option<&'s str> {
+        let _ = (row, call);
+        None
+    }
+
+    /// Why a row steps back for others whatever its family: the gate's name. That is about order. Where no
+    /// other row is admitted it serves all the same.
     fn held_back<'s>(&'s self, row: &str, call: &C) -> Option<&'s str> {
         let _ = (row, call);
         None
+    }
+}
+
+/// The same where rows that are held back are all there are: none of them is.
+pub struct Unheld<'a, P: ?Sized>(pub &'a P);
+
+impl<C: RouteCall, P: Preference<C> + ?Sized> Preference<C> for Unheld<'_, P> {
+    fn prefer<'s>(&'s self, family: &str, call: &C) -> Option<Preferred<'s>> {
+        self.0.prefer(family, call)
+    }
+
+    fn confirmed(&self, row: &str, call: &C) -> Option<Origin> {
+        self.0.confirmed(row, call)
+    }
+
+    fn refused<'s>(&'s self, row: &str, call: &C) -> Option<&'s str> {
+        self.0.refused(row, call)
     }
 }
 

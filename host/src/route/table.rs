@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use thiserror::Error;
 
 use super::clause::{Ask, Clause, Stop, clause_of};
-use super::preference::{Capabilities, Origin, Preference};
+use super::preference::{Capabilities, Origin, Preference, Unheld};
 use super::query::RouteQuery;
 use super::refusal::RouteRefusal;
 use super::variant::{GateValue, QueryOf, Route};
@@ -106,8 +106,19 @@ impl<R: Route> RouteTable<R> {
     }
 
     /// The row that serves a call now. Measurement chooses within the family that comes first; a family
-    /// is never left for another by it. Allocates nothing.
+    /// is never left for another by it. Rows that are held back come last: one of them serves where no
+    /// other row is admitted. Allocates nothing.
     pub fn pick(
+        &self,
+        call: &R::Call,
+        device: &dyn Capabilities,
+        preference: &dyn Preference<R::Call>,
+    ) -> Option<Picked<'_, R>> {
+        let picked = self.pick_by(call, device, preference);
+        picked.or_else(|| self.pick_by(call, device, &Unheld(preference)))
+    }
+
+    fn pick_by(
         &self,
         call: &R::Call,
         device: &dyn Capabilities,
@@ -151,10 +162,11 @@ impl<R: Route> RouteTable<R> {
         device: &dyn Capabilities,
         preference: &dyn Preference<R::Call>,
     ) -> Option<RouteRefusal> {
-        self.furthest(&Ask::Picked(call, device, preference))
+        self.furthest(&Ask::Picked(call, device, &Unheld(preference)))
     }
 
-    /// The clause that stops one row at a call; nothing when it is admitted. Allocates nothing.
+    /// The clause that stops one row at a call; nothing when it is admitted. A row that is held back is
+    /// stopped, though it serves where all others are: ask with [`Unheld`] there. Allocates nothing.
     pub fn clause(
         &self,
         route: &R,
@@ -165,7 +177,7 @@ impl<R: Route> RouteTable<R> {
         clause_of(route, &Ask::Picked(call, device, preference)).map(|stop| stop.clause)
     }
 
-    /// Why one row does not serve a call; nothing when it is admitted.
+    /// Why one row does not serve a call; nothing when it is admitted, as [`RouteTable::clause`] says it.
     pub fn refusal(
         &self,
         route: &R,

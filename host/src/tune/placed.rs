@@ -69,6 +69,12 @@ impl probes::fused::Arms for Forms<'_> {
         if let Some(forms) = self.site.forms(row, &problem, scalars, &self.trial)?
             && let Ok(forms) = <[Segments; 2]>::try_from(forms)
         {
+            let rows = |form: &Segments| form.iter().flatten().map(|spec| spec.row).collect::<Vec<usize>>();
+            // A fusion that is held back serves all the same where its parts cannot.
+            if rows(&forms[0]) == rows(&forms[1]) {
+                let why = "its parts have no weights as they read them".to_owned();
+                return Err(TuneError::Untimed { what: "a fusion in its place".to_owned(), why });
+            }
             self.arms.set_in_place(forms, self.site.step_bytes());
         }
         self.arms.time()

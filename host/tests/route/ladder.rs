@@ -26,6 +26,17 @@ struct Plugin {
     layouts: Vec<Layout>,
     can: Vec<Capability>,
     preferred: Option<Member>,
+    /// Whether measurements hold every batch arm back.
+    held: bool,
+}
+
+/// Every arm is slower than something that is not there.
+struct Held;
+
+impl Preference<RowCall<'_>> for Held {
+    fn held_back<'s>(&'s self, row: &str, _call: &RowCall<'_>) -> Option<&'s str> {
+        row.starts_with("q4k").then_some("measured slower")
+    }
 }
 
 /// A measured member of whatever family is asked about.
@@ -49,6 +60,7 @@ impl Registry for Plugin {
     }
     fn preference(&self) -> &RowPreference<'_> {
         match &self.preferred {
+            _ if self.held => &Held,
             Some(member) => member,
             None => &cajeta::route::Declared,
         }
@@ -86,7 +98,7 @@ fn plugin(can: &[Capability]) -> Plugin {
     let mut all = rows();
     all.push(pack("packQ8", Regime::DECODE_ROW));
     all.push(pack("packQ8Batch", Regime::PREFILL_BATCH));
-    Plugin { rows: all, layouts: layouts(), can: can.to_vec(), preferred: None }
+    Plugin { rows: all, layouts: layouts(), can: can.to_vec(), preferred: None, held: false }
 }
 
 /// out = x W, once.
@@ -172,6 +184,38 @@ fn measurement_reaches_the_choice_through_the_registry() {
     assert_eq!((plugin.rows[gemm.row].name.as_str(), gemm.origin), ("q4kMmqTile", Origin::Stored));
     let program = lower(&plugin, &plan, Segment::Body, &sizes(512), &not_tiled).expect("lowers");
     assert_eq!(program.launches.last().map(|launch| launch.row), Some(gemm.row), "both resolve alike");
+}
+
+#[test]
+fn arms_that_are_all_held_back_serve_in_their_order_and_the_record_says_so() {
+    let plan = plan(Format::Q4_K);
+    let of = |held| {
+        let plugin = Plugin { held, ..plugin(&CORES) };
+        let launches = explain(&plugin, &plan, Segment::Body, &sizes(512), &not_tiled).expect("lowers");
+        let program = lower(&plugin, &plan, Segment::Body, &sizes(512), &not_tiled).expect("lowers");
+        let gemm = launches.last().expect("a projection").clone();
+        assert_eq!(program.launches.last().map(|launch| launch.row), Some(gemm.row), "both resolve alike");
+        assert_eq!(batch_refusal(&plugin, &plan, Segment::Body, &sizes(512), &not_tiled), None);
+        gemm
+    };
+    let (free, held) = (of(false), of(true));
+    assert_eq!((free.row, free.despite.as_deref()), (held.row, None));
+    assert_eq!(held.despite.as_deref(), Some("measured slower"));
+    let refusals =
+        |gemm: &cajeta::lower::Explained| gemm.arms.iter().map(|arm| arm.refusal.clone()).collect::<Vec<_>>();
+    assert_eq!(refusals(&free), refusals(&held), "the others stand behind as ever");
+
+    let said = Said::default();
+    let writer = said.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    tracing::subscriber::with_default(subscriber, || {
+        let plugin = Plugin { held: true, ..plugin(&CORES) };
+        let mut elsewhere = plan.clone();
+        elsewhere.values[1].name = "blk.0.held".into();
+        announce(&plugin, &elsewhere, Segment::Body, &sizes(512), &not_tiled);
+    });
+    let text = String::from_utf8(said.0.lock().expect("lock").clone()).expect("text");
+    assert!(text.contains("as nothing else is admitted, in spite of: measured slower)"), "{text}");
 }
 
 #[test]

@@ -95,7 +95,10 @@ impl Preference<Build<'_>> for Measured {
             .then_some(Preferred { row: self.0, origin: Origin::Measured })
     }
     fn held_back<'s>(&'s self, row: &str, _call: &Build<'_>) -> Option<&'s str> {
-        (row == "histLoses").then_some("pays")
+        row.starts_with("histLoses").then_some("pays")
+    }
+    fn refused<'s>(&'s self, row: &str, _call: &Build<'_>) -> Option<&'s str> {
+        (row == "histWrong").then_some("differs")
     }
 }
 
@@ -123,6 +126,26 @@ fn measurement_chooses_within_the_family_that_comes_first() {
     let refused = table.refusal(&table.routes()[0], &build(8, 8, &[]), &device, &Measured("tile64"));
     let refused = refused.expect("measured against");
     assert_eq!((refused.clause, refused.gate.as_str()), (Clause::Ready, "pays"));
+}
+
+#[test]
+fn what_is_held_back_serves_where_nothing_else_is_admitted_and_what_is_wrong_never_does() {
+    let (device, call, measured) = (Can(Vec::new()), build(8, 8, &[]), Measured("tile64"));
+    let picked = |rows: Vec<Variant>| {
+        let table = table(rows);
+        let picked = table.pick(&call, &device, &measured).map(|picked| picked.route.name().to_owned());
+        picked.ok_or_else(|| table.why_not_picked(&call, &device, &measured).expect("a refusal").to_string())
+    };
+    let wrong = || variant("histWrong", 9);
+    let lost = |name, priority| variant(name, priority);
+    let rows = || vec![wrong(), lost("histLoses", 8), lost("histLosesToo", 7)];
+    assert_eq!(picked(rows()), Ok("histLoses".to_owned()), "in declared order");
+    assert_eq!(picked([rows(), vec![variant("floor", 0)]].concat()), Ok("floor".to_owned()));
+    let tile = |name, priority| Variant { family: "tile", ..variant(name, priority) };
+    let member = vec![wrong(), tile("histLosesFirst", 8), tile("tile64", 1)];
+    assert_eq!(picked(member), Ok("tile64".to_owned()), "not held back itself");
+    let refused = picked(vec![wrong()]).expect_err("nothing serves");
+    assert!(refused.ends_with("furthest came histWrong: ready: differs"), "{refused}");
 }
 
 #[test]

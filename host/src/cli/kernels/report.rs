@@ -38,6 +38,8 @@ pub(super) struct Launch {
     pub(super) row: String,
     /// Where the choice came from: `declared`, `measured`, `stored` or `overridden`.
     pub(super) chosen: &'static str,
+    /// Why the row was to step back, where it serves because no other is admitted.
+    pub(super) despite: Option<String>,
     /// Launches of it: one, or one for each sequence.
     pub(super) launches: u64,
     pub(super) split: u32,
@@ -151,6 +153,7 @@ fn launch(lowering: &Lowering<'_>, placed: &Placed, choice: &Explained, decision
         what: placed.what.clone(),
         row: row.name.to_string(),
         chosen: choice.origin.name(),
+        despite: choice.despite.clone(),
         launches: choice.launches,
         split: placed.split,
         problem: ProblemFacts {

@@ -54,6 +54,10 @@ fn notes(launches: &[Launch], all: bool) -> Vec<String> {
         if let Some(error) = &launch.error {
             say(format!("  cannot run {}: {error}\n", any_layer(&launch.what)));
         }
+        if let Some(despite) = &launch.despite {
+            let site = any_layer(&launch.what);
+            say(format!("  {} serves all the same at {site}: {despite}, and no other row can\n", launch.row));
+        }
         launch.questions.iter().for_each(|question| say(timed(question)));
         for pruned in &launch.pruned {
             let super::decisions::PrunedFacts { row, rule, what, need, limit } = pruned;
@@ -202,6 +206,7 @@ mod tests {
             what: format!("matmul blk.{layer}.q"),
             row: "r".into(),
             chosen: "declared",
+            despite: None,
             launches: 1,
             split: 1,
             problem: ProblemFacts { m: 1, n, k: 2, batch: 0, aux: 0 },
@@ -264,6 +269,9 @@ mod tests {
                 "  behind r at matmul blk.*.q: b, a\n",
             ]
         );
+        let held = Launch { despite: Some("measured slower".into()), ..launch(0, 4) };
+        let all_the_same = "  r serves all the same at matmul blk.*.q: measured slower, and no other row can\n";
+        assert_eq!(notes(&[held], false)[0], all_the_same);
         let told = Launch { chosen: "overridden", questions: Vec::new(), ..stored };
         let passed = "  passed over first at matmul blk.*.q: an override has r serve\n".to_owned();
         assert!(notes(&[told], false).contains(&passed));
