@@ -36,7 +36,7 @@ pub(super) fn pass_over_infeasible(
                 Ok((filtered, _)) => {
                     let first = filtered.survivors.first().map_or(row, |survivor| survivor.candidate.row);
                     let name = rows.get(first).map_or("", |row| row.name.as_str());
-                    answers.put_member(&route, &problem, name, Answered::Outright);
+                    answers.put_member(&route, &problem, &scalars, name, Answered::Outright);
                 }
                 Err(error) => tracing::warn!(target: "cajeta::tune", "{what}: {error}"),
             }

@@ -2,13 +2,14 @@
 //! in its context, in a work space that nobody else uses.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use cajeta_abi::{Capability, Problem};
 use cajeta_catalog::op::Op;
 use cajeta_plugin_host::{LaunchSpec, Queue};
 
 use super::error::EngineError;
-use super::noise::{fill_planes, floats};
+use super::noise::{fill_planes, fill_with_floats};
 use super::registry::DeviceRegistry;
 use super::runner::Runner;
 use super::state::StepBuffer;
@@ -17,6 +18,8 @@ use crate::lower::{self, Place, Placed, Program, Segment, SeqValue, Sizes};
 use crate::route::Registry;
 use crate::tune::{Answers, ArgSet, Segments, Site, TuneError};
 
+/// Same noise for arms that are compared by different loads.
+const NOISE_SEED: u64 = 1;
 /// Segments of a bracket; no bracket is longer.
 const SEGMENTS: usize = 20;
 
@@ -31,7 +34,7 @@ pub(super) struct StepSite<'a> {
     segment: Segment,
     sizes: Sizes,
     /// As it would run now.
-    pub program: Program,
+    pub program: Rc<Program>,
     step_bytes: u64,
 }
 
@@ -55,7 +58,7 @@ impl Ground {
         let hidden = runner.hidden_bytes();
         let queue = device.queue()?;
         let workspace = Workspace::new(&device, hidden, false)?;
-        Ok(Ground { trial: DeviceRegistry::new(device), queue, workspace, noise })
+        Ok(Ground { trial: runner.registry.apart(), queue, workspace, noise })
     }
 
     /// A segment under some answers. The state and the cache it reads are the runner's own.
@@ -72,6 +75,7 @@ impl Ground {
         let Ground { trial, queue, workspace, noise } = self;
         trial.settle(answers.clone());
         let program = lower::lower(trial, &runner.plan, segment, &sizes, &|key| runner.residency.has(key))?;
+        let program = Rc::new(program);
         let step_bytes = weight_bytes(runner, &program);
         Ok(StepSite { runner, trial, queue, workspace, noise, segment, sizes, program, step_bytes })
     }
@@ -83,12 +87,12 @@ impl StepSite<'_> {
         let noise = std::mem::take(self.noise);
         if noise > 0 {
             let (kv, layers) = (&self.runner.kv, self.runner.plan.kv.len() as u32);
-            fill_planes(self.queue, kv, layers, noise, noise)?;
+            fill_planes(self.queue, kv, layers, NOISE_SEED, noise)?;
         }
         if self.workspace.fit(self.queue, program)?
             && let Some(arena) = self.workspace.arena(0, program.arena)?
         {
-            self.queue.upload(&arena, &floats(program.arena))?;
+            fill_with_floats(self.queue, &arena)?;
         }
         Ok(self.queue.finish()?)
     }
@@ -128,7 +132,7 @@ impl StepSite<'_> {
 
 impl Site for StepSite<'_> {
     fn sets(&mut self, row: usize, problem: &Problem, scalars: &[u8]) -> Result<Vec<ArgSet>, TuneError> {
-        let program = self.program.clone();
+        let program = Rc::clone(&self.program);
         self.fit(&program).map_err(untimed)?;
         let alike = |launch: &&Placed| is(launch, row, problem, scalars);
         let launches: Vec<&Placed> = program.launches.iter().filter(alike).take(SEGMENTS).collect();
@@ -184,7 +188,7 @@ impl Site for StepSite<'_> {
 fn untimed(error: EngineError) -> TuneError {
     match error {
         EngineError::Device(error) => TuneError::Device(error),
-        other => TuneError::Untimed { what: "a launch in its place".to_owned(), why: other.to_string() },
+        other => TuneError::Untimed { what: "the step it is part of".to_owned(), why: other.to_string() },
     }
 }
 

@@ -126,7 +126,7 @@ pub(super) fn load(
     if asks {
         let widens = options.widen_budget != Some(0);
         // What a busy device is found to do best is no premise.
-        let busy = !options.measure_all && settle::is_busy(registry.device());
+        let busy = !options.measure_all && tuning.is_busy();
         let _hold = busy.then(|| tuning.hold());
         let found = premises::ask(&registry, &tuning, &plan, chunk, widens)?;
         registry.assume(found);

@@ -10,7 +10,7 @@ use super::error::EngineError;
 use super::runner::Runner;
 use crate::kv::KvPool;
 use cajeta_model_arch::plan::Half;
-use cajeta_plugin_host::Queue;
+use cajeta_plugin_host::{BufferSpan, Queue};
 
 /// Values drawn; twice what one upload takes.
 const POOL: usize = 1 << 22;
@@ -57,16 +57,24 @@ pub(super) fn fill_planes(
     Ok(())
 }
 
-fn planes(kv: &KvPool, layers: u32) -> Vec<cajeta_plugin_host::BufferSpan> {
+fn planes(kv: &KvPool, layers: u32) -> Vec<BufferSpan> {
     let of = |layer| [Half::K, Half::V].map(|half| kv.plane(layer, half).cloned());
     (0..layers).flat_map(of).flatten().collect()
 }
 
-/// Bytes of f32 values within one of zero.
-pub(super) fn floats(bytes: u64) -> Vec<u8> {
-    let mut state = bytes;
+/// Overwrites a span with f32 values within one of zero, the same ones every few megabytes.
+pub(super) fn fill_with_floats(queue: &mut Queue, span: &BufferSpan) -> Result<(), EngineError> {
+    let mut state = 0;
     let mut value = || (split_mix(&mut state) >> 40) as f32 / (1u32 << 23) as f32 - 1.0;
-    (0..bytes / 4 + 1).flat_map(|_| value().to_le_bytes()).take(usize::try_from(bytes).unwrap_or(0)).collect()
+    let values = span.len().div_ceil(4).min(PIECE as u64);
+    let piece: Vec<u8> = (0..values).flat_map(|_| value().to_le_bytes()).collect();
+    let mut done = 0;
+    while done < span.len() {
+        let bytes = (span.len() - done).min(piece.len() as u64);
+        queue.upload(&span.part(done, bytes)?, &piece[..bytes as usize])?;
+        done += bytes;
+    }
+    Ok(())
 }
 
 /// Draws values from a standard normal, two from each pair of uniforms.

@@ -38,6 +38,15 @@ impl DeviceRegistry {
         }
     }
 
+    /// The registry of the same device, with nothing settled but what was found before weights were made
+    /// resident.
+    pub fn apart(&self) -> DeviceRegistry {
+        let mut apart = DeviceRegistry::new(self.device.clone());
+        apart.pass_over(self.overridden.clone());
+        apart.assume(self.premises.clone());
+        apart
+    }
+
     /// Takes over which rows step aside for others that somebody chose.
     pub fn pass_over(&mut self, rows: BTreeSet<String>) {
         self.overridden = rows;
@@ -105,7 +114,8 @@ impl Registry for DeviceRegistry {
 
     fn attention_parts(&self, geometry: &Geometry) -> u32 {
         let fewest = geometry.split_min.max(1);
-        self.answers.parts().map_or(fewest, |parts| parts.clamp(fewest, geometry.split_max.max(fewest)))
+        let times = self.answers.parts().unwrap_or(1);
+        fewest.saturating_mul(times).min(geometry.split_max).max(fewest)
     }
 
     fn geometry(&self, row: usize, problem: &Problem, scalars: &[u8]) -> Result<Geometry, String> {

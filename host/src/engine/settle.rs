@@ -1,22 +1,21 @@
 //! Settles what the launches of a model ask, in the place where its steps have them, before anything is
 //! decoded.
 
+use std::rc::Rc;
 use std::time::Duration;
 
-use cajeta_abi::{Capability, Fact, Problem, Row};
+use cajeta_abi::{Capability, Problem, Row};
 use cajeta_catalog::kv::BLOCK_POSITIONS;
 use cajeta_catalog::state::SampleParams;
 use cajeta_model_arch::plan::Half;
-use cajeta_plugin_host::Device;
 
 use super::error::EngineError;
 use super::in_place::Ground;
-use super::registry::DeviceRegistry;
 use super::runner::Runner;
 use super::state::DecodeRow;
 use crate::lower::{Placed, Segment, Sizes};
 use crate::route::Registry;
-use crate::tune::{Answers, FOREIGN_PERCENT_MAX, Prewarm, TuneError, Tuning};
+use crate::tune::{Answers, Prewarm, TuneError, Tuning};
 
 /// Time after which a load begins no further measurement: as long as the first load of a model may take
 /// for its weights. What is not settled by then stays as declared and is asked by the next load.
@@ -29,7 +28,7 @@ const PRODUCTS_WITH_HOST: u64 = 1 << 28;
 /// Positions that attention looks back over while it is timed, where the context has as many.
 pub(super) const DEPTH: u32 = 2048;
 /// Most bytes of the cache that are filled for that.
-const NOISE_BYTES: u64 = 64 << 20;
+const NOISE_BYTES: u64 = 256 << 20;
 /// How often what is lowered under new answers is looked at for new questions: a fusion that lost leaves
 /// its parts to be asked about, and nothing is behind those.
 const PASSES: usize = 3;
@@ -53,7 +52,7 @@ pub(super) fn settle(
     patient: bool,
 ) -> Result<(), EngineError> {
     // What a busy device is found to do best is not kept; every load would pay for it again.
-    let _hold = (!patient && is_busy(runner.registry.device())).then(|| tuning.hold());
+    let _hold = (!patient && tuning.is_busy()).then(|| tuning.hold());
     let depth = runner.ctx.min(DEPTH);
     let noise = if poisoned { 0 } else { runner.noise_bytes(depth) };
     let settled = ask(runner, tuning, segments, depth, noise, patient);
@@ -76,13 +75,21 @@ fn ask(
 ) -> Result<Answers, EngineError> {
     let with_host = !runner.registry.supports(Capability::ASYNC);
     let device = runner.registry.device().clone();
-    let registry = DeviceRegistry::new(device.clone());
+    let registry = runner.registry.apart();
     let usable = |row: &Row| registry.can_run(row);
     let mut prewarm = Prewarm::new(tuning, &device, &usable)?.knowing(runner.registry.answers().clone());
     if !patient {
         prewarm = prewarm.within(BUDGET);
     }
-    let mut ground = Ground::new(runner, noise)?;
+    let mut ground = match Ground::new(runner, noise) {
+        Ok(ground) => ground,
+        // It takes memory that nobody planned for: without it nothing is asked.
+        Err(EngineError::Device(error)) if error.is_out_of_memory() => {
+            tracing::warn!(target: "cajeta::tune", "no room to measure in: all kernels stay as declared: {error}");
+            return Ok(prewarm.finish());
+        }
+        Err(error) => return Err(error),
+    };
     for _ in 0..PASSES {
         let known = prewarm.answers().len();
         for (segment, sizes) in segments {
@@ -90,8 +97,8 @@ fn ask(
             // Measuring has a queue of its own and reads what this one may still be writing.
             runner.queue.finish()?;
             let mut site = ground.site(runner, *segment, sizes, prewarm.answers())?;
-            let launches = site.program.launches.clone();
-            for launch in &launches {
+            let program = Rc::clone(&site.program);
+            for launch in &program.launches {
                 // What takes long is not timed; what is known about it answers all the same.
                 let long = with_host && !patient && !is_short(&launch.problem);
                 let _hold = long.then(|| tuning.hold());
@@ -144,13 +151,4 @@ fn unless_lost(launch: &Placed, asked: Result<(), TuneError>) -> Result<(), Tune
         }
         asked => asked,
     }
-}
-
-/// Whether others hold so much of the device that a measurement would not be kept.
-pub(super) fn is_busy(device: &Device) -> bool {
-    let now = device.backend().devices().ok();
-    let facts = now.as_ref().and_then(|devices| devices.get(device.index() as usize));
-    facts
-        .and_then(|facts| facts.get(Fact::FOREIGN_LOAD))
-        .is_some_and(|percent| percent >= FOREIGN_PERCENT_MAX)
 }

@@ -7,6 +7,7 @@ use cajeta_catalog::op::Op;
 
 use super::choice::question_name;
 use super::key;
+use super::key::Heads;
 use super::probes::{fused, once};
 use crate::record::Answered;
 use crate::route::rows::{RowCall, RowQuery, RowRoute};
@@ -30,6 +31,7 @@ struct Place {
     format: u32,
     n: u64,
     k: u64,
+    heads: Option<Heads>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -93,7 +95,7 @@ pub struct Answers {
     steps: BTreeMap<String, usize>,
     /// Whether one launch over several sequences pays, by format and their number.
     cols: BTreeMap<(u32, u64), (bool, Origin)>,
-    /// In how many parts attention is computed.
+    /// In how many times the fewest parts attention is computed.
     parts: Option<u32>,
     /// Rows that run on matrix cores, where those do not pay.
     no_matrix: BTreeSet<String>,
@@ -103,7 +105,14 @@ pub struct Answers {
 
 impl Answers {
     /// The member of a route's family that serves a problem.
-    pub fn put_member(&mut self, route: &RowRoute<'_>, problem: &Problem, row: &str, answered: Answered) {
+    pub fn put_member(
+        &mut self,
+        route: &RowRoute<'_>,
+        problem: &Problem,
+        scalars: &[u8],
+        row: &str,
+        answered: Answered,
+    ) {
         let origin = match answered {
             Answered::Stored => Origin::Stored,
             Answered::Measured => Origin::Measured,
@@ -112,20 +121,22 @@ impl Answers {
             Answered::Outright | Answered::Held if row == route.name() => return,
             Answered::Outright | Answered::Held => Origin::Declared,
         };
-        let place = self.place(route.family(), route, problem);
-        let question = question_name(route.row(), problem);
+        self.steps.insert(route.family().to_owned(), route.row().problem_step as usize);
+        let place = place(route, problem, Heads::of(route.row(), scalars));
+        let question = question_name(route.row(), problem, scalars);
         let member = Member { row: row.to_owned(), origin, question };
         let family = self.members.entry(route.family().to_owned()).or_default();
         family.entry(place).or_default().insert(problem.m, member);
     }
 
     /// The names of the questions that were settled about a row at a problem, as the store has them.
-    pub fn questions(&self, route: &RowRoute<'_>, problem: &Problem) -> Vec<&str> {
-        let (place, m) = (place(route, problem), problem.m);
-        let member =
-            self.members.get(route.family()).and_then(|places| nearest(places.get(&place)?, m, place.regime));
-        let fusion =
-            self.fusions.get(route.name()).and_then(|places| nearest(places.get(&place)?, m, place.regime));
+    pub fn questions(&self, route: &RowRoute<'_>, problem: &Problem, scalars: &[u8]) -> Vec<&str> {
+        let (m, regime) = (problem.m, route.regime());
+        let shaped = place(route, problem, Heads::of(route.row(), scalars));
+        let member = self.members.get(route.family());
+        let member = member.and_then(|places| nearest(places.get(&shaped)?, m, regime));
+        let fusion = self.fusions.get(route.name());
+        let fusion = fusion.and_then(|places| nearest(places.get(&place(route, problem, None))?, m, regime));
         let names = [member.map(|member| &member.question), fusion.map(|fusion| &fusion.question)];
         names.into_iter().flatten().map(String::as_str).collect()
     }
@@ -155,14 +166,15 @@ impl Answers {
     }
 
     fn insert_fusion(&mut self, route: &RowRoute<'_>, problem: &Problem, answer: Fusion) {
-        let place = self.place(route.name(), route, problem);
+        self.steps.insert(route.name().to_owned(), route.row().problem_step as usize);
+        let place = place(route, problem, None);
         let fusion = self.fusions.entry(route.name().to_owned()).or_default();
         fusion.entry(place).or_default().insert(problem.m, answer);
     }
 
-    /// In how many parts attention is computed, where its launch leaves a choice.
-    pub fn put_parts(&mut self, parts: u32) {
-        self.parts = Some(parts);
+    /// In how many times the fewest parts attention is computed, where its launch leaves a choice.
+    pub fn put_parts(&mut self, times: u32) {
+        self.parts = Some(times);
     }
 
     /// As settled.
@@ -252,17 +264,20 @@ impl Answers {
         self.len() == 0
     }
 
-    fn place(&mut self, of: &str, route: &RowRoute<'_>, problem: &Problem) -> Place {
-        self.steps.insert(of.to_owned(), route.row().problem_step as usize);
-        place(route, problem)
-    }
-
     /// The place a call asks about, and its rows.
     fn asked(&self, of: &str, query: &RowQuery<'_>) -> Option<(Place, u64)> {
         let step = query.steps().get(*self.steps.get(of)?)?;
         let (problem, k) = (&step.problem, inputs(Some(step.op.id()), &step.problem));
         let (regime, format) = (query.regime(), query.format().0);
-        Some((Place { regime, format, n: problem.n, k }, problem.m))
+        let heads = Heads::of_op(step.op, &step.scalars);
+        Some((Place { regime, format, n: problem.n, k, heads }, problem.m))
+    }
+
+    /// The answer about a fusion that a call asks for.
+    fn fusion(&self, row: &str, call: &RowCall<'_>) -> Option<&Fusion> {
+        let (place, m) = self.asked(row, call.query())?;
+        // A fusion is asked about with its parts, whatever the heads.
+        nearest(self.fusions.get(row)?.get(&Place { heads: None, ..place })?, m, place.regime)
     }
 }
 
@@ -283,8 +298,7 @@ impl Preference<RowCall<'_>> for Answers {
     }
 
     fn confirmed(&self, row: &str, call: &RowCall<'_>) -> Option<Origin> {
-        let (place, m) = self.asked(row, call.query())?;
-        let fusion = nearest(self.fusions.get(row)?.get(&place)?, m, place.regime)?;
+        let fusion = self.fusion(row, call)?;
         fusion.pays.then_some(fusion.origin)
     }
 
@@ -295,16 +309,16 @@ impl Preference<RowCall<'_>> for Answers {
         if self.widened.get(row).is_some_and(|widened| widened.serves(call)) {
             return Some(WIDENED);
         }
-        let (place, m) = self.asked(row, call.query())?;
-        let fusion = nearest(self.fusions.get(row)?.get(&place)?, m, place.regime)?;
+        let fusion = self.fusion(row, call)?;
         (!fusion.pays).then_some(if fusion.origin == Origin::Overridden { TOLD } else { SLOWER })
     }
 }
 
 /// Where a row's question about a problem is answered.
-fn place(route: &RowRoute<'_>, problem: &Problem) -> Place {
+fn place(route: &RowRoute<'_>, problem: &Problem, heads: Option<Heads>) -> Place {
     let op = route.row().steps.get(route.row().problem_step as usize).map(|step| step.op);
-    Place { regime: route.regime(), format: route.format().0, n: problem.n, k: inputs(op, problem) }
+    let (regime, format) = (route.regime(), route.format().0);
+    Place { regime, format, n: problem.n, k: inputs(op, problem), heads }
 }
 
 /// The inputs of a problem that tell one question from another. How far attention looks back does not: it

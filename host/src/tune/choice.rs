@@ -4,7 +4,7 @@ use cajeta_abi::{DeviceFacts, FormatId, Problem, Regime, Row};
 
 use super::error::TuneError;
 use super::family::{KernelSource, TileFamily};
-use super::key;
+use super::key::{self, Heads};
 use super::tuning::{ArmId, Keep, Question, Timed, Tuning};
 use crate::filter::{Fill, Padding, Pruned};
 use crate::record::{Answered, Probe, Record, TileChoice};
@@ -66,7 +66,10 @@ impl<'a> ShapeChoice<'a> {
         let first = survivors.first().and_then(|survivor| self.source.rows().get(survivor.candidate.row));
         let variant = first.and_then(|row| variant_key(row, problem));
         let question = Question {
-            name: variant.clone().unwrap_or_else(|| key::shape(&family.label, problem)),
+            name: variant.clone().unwrap_or_else(|| {
+                let heads = first.and_then(|row| Heads::of(row, scalars));
+                key::shape(&family.label, problem, heads)
+            }),
             scope: &family.label,
             arms: arms.collect(),
             keep: if variant.is_some() { Keep::Stored } else { Keep::WithMargin },
@@ -108,8 +111,9 @@ impl<'a> ShapeChoice<'a> {
 }
 
 /// The name of the question which member of a row's family serves a problem.
-pub(super) fn question_name(row: &Row, problem: &Problem) -> String {
-    variant_key(row, problem).unwrap_or_else(|| key::shape(&key::family_label(row), problem))
+pub(super) fn question_name(row: &Row, problem: &Problem, scalars: &[u8]) -> String {
+    let shape = || key::shape(&key::family_label(row), problem, Heads::of(row, scalars));
+    variant_key(row, problem).unwrap_or_else(shape)
 }
 
 /// The key of a mat-vec; `None` for rows that are none.

@@ -175,11 +175,11 @@ fn the_only_survivor_serves_outright() {
     let lead = wired(source.rows()[1]);
     let (_, route) = RowRoute::new(1, &lead, &[]).expect("a route");
     let mut answers = Answers::default();
-    answers.put_member(&route, &PROBLEM, "q4kTcTile128", Answered::Outright);
+    answers.put_member(&route, &PROBLEM, &[], "q4kTcTile128", Answered::Outright);
     assert!(answers.is_empty(), "declared order says the same");
-    answers.put_member(&route, &PROBLEM, "q4kTcTile64", Answered::Outright);
+    answers.put_member(&route, &PROBLEM, &[], "q4kTcTile64", Answered::Outright);
     assert_eq!(answers.len(), 1);
-    assert_eq!(answers.questions(&route, &PROBLEM), ["shape.q4kTcTile.512x4096x4096"]);
+    assert_eq!(answers.questions(&route, &PROBLEM, &[]), ["shape.q4kTcTile.512x4096x4096"]);
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! The names of answers, as the store's files have them.
 
 use cajeta_abi::{FormatId, Problem, Row};
+use cajeta_catalog::op::Op;
+use cajeta_catalog::oracle::shapes::row_ops;
 use cajeta_catalog::quant::type_name;
+use cajeta_catalog::scalars::{AttentionScalars, read_step};
 
 /// The parts a split attention is computed in.
 pub const PART_WGS: &str = "partWgs";
@@ -26,9 +29,51 @@ impl Segment {
 }
 
 /// The member of a family for rows x outputs x inputs: `shape.q4kTcTile.512x4096x4096`. For families over
-/// experts the rows are the bucket.
-pub fn shape(family: &str, problem: &Problem) -> String {
-    format!("shape.{family}.{}x{}x{}", problem.m, problem.n, problem.k)
+/// experts the rows are the bucket. Attentions of one problem differ by their heads:
+/// `shape.attnDecode.1x4096x2048.kv8x128`, with the window behind where there is one.
+pub fn shape(family: &str, problem: &Problem, heads: Option<Heads>) -> String {
+    let shape = format!("shape.{family}.{}x{}x{}", problem.m, problem.n, problem.k);
+    match heads {
+        None => shape,
+        Some(Heads { kv, dim, window: 0 }) => format!("{shape}.kv{kv}x{dim}"),
+        Some(Heads { kv, dim, window }) => format!("{shape}.kv{kv}x{dim}w{window}"),
+    }
+}
+
+/// What tells attentions of one problem apart.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Heads {
+    /// K/V heads.
+    pub kv: u32,
+    /// Elements of a head.
+    pub dim: u32,
+    /// Positions a query sees, 0 for all.
+    pub window: u32,
+}
+
+impl Heads {
+    /// The heads of a launch; none where its problem is not an attention's.
+    pub fn of(row: &Row, scalars: &[u8]) -> Option<Heads> {
+        let ops = row_ops(row).ok()?;
+        read_step::<AttentionScalars>(&ops, row.problem_step as usize, scalars)
+            .filter(|_| is_attention(row))
+            .map(Heads::from)
+    }
+
+    /// The heads of one op with its own scalars.
+    pub fn of_op(op: Op, scalars: &[u8]) -> Option<Heads> {
+        read_step::<AttentionScalars>(&[op], 0, scalars).filter(|_| op == Op::Attention).map(Heads::from)
+    }
+}
+
+impl From<AttentionScalars> for Heads {
+    fn from(scalars: AttentionScalars) -> Heads {
+        Heads { kv: scalars.n_head_kv, dim: scalars.head_dim, window: scalars.window }
+    }
+}
+
+fn is_attention(row: &Row) -> bool {
+    row.steps.get(row.problem_step as usize).is_some_and(|step| step.op == Op::Attention.id())
 }
 
 /// The percent by which the answer of this name led.
@@ -98,9 +143,13 @@ mod tests {
     fn names_are_those_of_the_store() {
         let problem = Problem { m: 512, n: 4096, k: 14336, ..Problem::default() };
         let q4k = FormatId(12);
-        let name = shape("q4kTcTile", &problem);
+        let name = shape("q4kTcTile", &problem, None);
         assert_eq!(name, "shape.q4kTcTile.512x4096x14336");
         assert_eq!(margin(&name), "shape.q4kTcTile.512x4096x14336.margin");
+        let heads = Heads { kv: 8, dim: 128, window: 0 };
+        assert_eq!(shape("attn", &problem, Some(heads)), "shape.attn.512x4096x14336.kv8x128");
+        let windowed = Some(Heads { window: 512, ..heads });
+        assert_eq!(shape("attn", &problem, windowed), "shape.attn.512x4096x14336.kv8x128w512");
         assert_eq!(cols_pays(q4k, 4), "colsPays-q4k-b4");
         let mixed = cols_segment(Segment::Qkv, 6144, 4096, 4, &[q4k, FormatId(14)]);
         assert_eq!(mixed, "colsSeg-qkv-6144x4096-b4.q4k.q6k");

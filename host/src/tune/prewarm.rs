@@ -28,7 +28,8 @@ pub struct Prewarm<'a> {
     usable: &'a Usable<'a>,
     probe: RowProbe,
     answers: Answers,
-    seen: BTreeSet<(usize, [u64; 3])>,
+    /// By row, problem and scalars.
+    seen: BTreeSet<(usize, [u64; 3], Vec<u8>)>,
     largest: LargestWeights,
     /// Whether one launch over several sequences pays. Apart from the other answers: a step is lowered as
     /// if it did until each number of sequences was asked about.
@@ -106,7 +107,8 @@ impl<'a> Prewarm<'a> {
         for largest in self.largest.pass(row, lead, problem, scalars) {
             self.columns(&largest, site)?;
         }
-        if !self.seen.insert((row, [problem.m, problem.n, problem.k])) {
+        let problem_of = [problem.m, problem.n, problem.k];
+        if !self.seen.insert((row, problem_of, scalars.to_vec())) {
             return Ok(());
         }
         let Some((_, route)) = RowRoute::new(row, lead, self.device.backend().layouts()) else {
@@ -116,15 +118,14 @@ impl<'a> Prewarm<'a> {
         let family = TileFamily::of_row(rows, row, &|other| self.admits(other, problem, scalars));
         let mut serving = row;
         // Whoever of them serves when it is lowered again asks the same.
-        let problem_of = [problem.m, problem.n, problem.k];
-        self.seen.extend(family.members.iter().map(|&member| (member, problem_of)));
+        self.seen.extend(family.members.iter().map(|&member| (member, problem_of, scalars.to_vec())));
         if !lead.family.is_empty() && family.members.len() > 1 {
             let choice = ShapeChoice::new(self.tuning, self.device, self.device.facts());
             let mut probe = InPlace { probe: &mut self.probe, site, row };
             let answer = choice.choose(&family, problem, scalars, &mut probe)?;
             serving = answer.row;
             let name = rows.get(serving).map_or("", |row| row.name.as_str());
-            self.answers.put_member(&route, problem, name, answer.answered);
+            self.answers.put_member(&route, problem, scalars, name, answer.answered);
         }
         if lead.steps.iter().all(|step| step.op == Op::Attention.id()) {
             self.parts([row, serving], problem, scalars, site)?;
@@ -191,7 +192,7 @@ impl<'a> Prewarm<'a> {
         site: &mut dyn Site,
     ) -> Result<(), TuneError> {
         let Ok(geometry) = self.device.geometry(row, problem, scalars) else { return Ok(()) };
-        if self.answers.parts().is_some() || geometry.split_max <= geometry.split_min.max(1) {
+        if self.answers.parts().is_some() || probes::part_wgs::multiples(&geometry).len() < 2 {
             return Ok(());
         }
         let mut arms = Parts {
@@ -201,8 +202,8 @@ impl<'a> Prewarm<'a> {
             placed,
             asked: (row, *problem, scalars),
         };
-        if let Some(parts) = probes::part_wgs::settle(self.tuning, &geometry, &mut arms)? {
-            self.answers.put_parts(parts);
+        if let Some(times) = probes::part_wgs::settle(self.tuning, &geometry, &mut arms)? {
+            self.answers.put_parts(times);
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Settles questions on one device: fixed by somebody, else remembered, else timed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -12,9 +12,10 @@ use cajeta_plugin_host::Device;
 use super::error::TuneError;
 use super::key;
 use super::overrides::{self, Overrides};
+pub use super::question::{ArmId, Keep, Question, Settled, Spent, Timed};
 use super::store::{Answer, Autotune, BuildId, BuildParts, DeviceKey};
 use super::timer::Verdict;
-use crate::record::{Answered, ArmTiming};
+use crate::record::Answered;
 
 /// Percent of the device that others may hold, at which a measurement is used and not kept.
 pub const FOREIGN_PERCENT_MAX: u64 = 25;
@@ -23,85 +24,25 @@ const READINGS: usize = 3;
 /// Time between readings.
 const BETWEEN_READINGS: Duration = Duration::from_millis(2);
 
-/// One of the things to choose from.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ArmId {
-    /// Its name, which is the answer where it wins.
-    pub name: String,
-    /// Hash of its code, if there is one.
-    pub code: Option<[u8; 32]>,
-}
-
-/// How long an answer is kept.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Keep {
-    /// In the store, for the build that was measured.
-    Stored,
-    /// Likewise, with the lead beside it under the name and `.margin`.
-    WithMargin,
-    /// In memory, once per process.
-    InMemory,
-}
-
-/// What is to be settled. Arms come by priority: the first serves while nothing is known.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Question<'a> {
-    /// The answer's name: see [`key`].
-    pub name: String,
-    /// The name under which somebody may fix the answer: a family, or the answer's own name.
-    pub scope: &'a str,
-    /// What there is to choose from.
-    pub arms: Vec<ArmId>,
-    /// How long the answer is kept.
-    pub keep: Keep,
-}
-
-/// What a measurement found and cost.
-#[derive(Clone, Default, PartialEq, Debug)]
-pub struct Timed {
-    /// One per arm, in order.
-    pub timings: Vec<ArmTiming>,
-    /// Launches that were made.
-    pub launches: u64,
-}
-
-/// A question that is settled.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Settled {
-    /// Index of the arm that serves.
-    pub arm: usize,
-    /// How that came about.
-    pub answered: Answered,
-    /// Percent by which it leads, where it was timed now.
-    pub lead_percent: Option<f64>,
-    /// Whether the lead is too small to mean anything.
-    pub tie: bool,
-    /// What was timed, now or when it was stored.
-    pub timings: Vec<ArmTiming>,
-    /// Launches it cost now.
-    pub launches: u64,
-    /// Why a measured answer is not kept.
-    pub not_stored: Option<String>,
-}
-
-/// Launches that measuring cost.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Spent {
-    /// For answers the store keeps: none on a second load.
-    pub stored: u64,
-    /// For answers kept in memory.
-    pub memory: u64,
-}
-
 /// The choices of one device.
 pub struct Tuning {
     store: Autotune,
     parts: BuildParts,
     overrides: Mutex<Overrides>,
+    /// Answers of this run that the store does not keep: by name the build, and why.
+    doubts: Mutex<BTreeMap<String, (BuildId, Doubt)>>,
     holds: AtomicUsize,
     stored_launches: AtomicU64,
     memory_launches: AtomicU64,
     foreign_load: Box<dyn Fn() -> Option<u64> + Send + Sync>,
+}
+
+/// Why an answer is for this run alone.
+#[derive(Clone, Debug)]
+struct Doubt {
+    /// Whether it was timed at all.
+    timed: bool,
+    why: String,
 }
 
 /// Holds the trial while it lives: nothing is timed, nothing is remembered.
@@ -135,6 +76,7 @@ impl Tuning {
             store,
             parts,
             overrides: Mutex::default(),
+            doubts: Mutex::default(),
             holds: AtomicUsize::new(0),
             stored_launches: AtomicU64::new(0),
             memory_launches: AtomicU64::new(0),
@@ -195,10 +137,11 @@ impl Tuning {
     /// Settles a question; `time` measures its arms in their order where nothing else answers.
     ///
     /// An arm that cannot be timed leaves the first to serve for this run. Without arms the answer is
-    /// arm 0: whoever asks has refused that before.
+    /// arm 0: whoever asks has refused that before. What is not kept says so to everybody who asks in this
+    /// run, not to the first alone.
     ///
     /// # Errors
-    /// When the device is lost.
+    /// When the device is lost, or an arm was found to answer wrong: nothing is remembered then.
     pub fn settle(
         &self,
         question: &Question<'_>,
@@ -216,7 +159,10 @@ impl Tuning {
         if let Some(answer) = self.store.recall_for(&question.name, &build)
             && let Some(arm) = position(&answer.value)
         {
-            return Ok(Settled { timings: answer.timings, ..Settled::known(arm, Answered::Stored) });
+            let doubt = self.doubt(&question.name, &build);
+            let timed = doubt.as_ref().is_none_or(|doubt| doubt.timed);
+            let known = Settled::known(arm, if timed { Answered::Stored } else { Answered::Held });
+            return Ok(Settled { timings: answer.timings, not_stored: doubt.map(|doubt| doubt.why), ..known });
         }
         if self.holds.load(Ordering::Acquire) > 0 {
             return Ok(Settled::known(0, Answered::Held));
@@ -239,7 +185,7 @@ impl Tuning {
         let before = self.others();
         let timed = match time() {
             Ok(timed) => timed,
-            Err(error) if error.is_lost() => return Err(error),
+            Err(error) if error.is_lost() || error.is_wrong() => return Err(error),
             Err(error) => return Ok(self.untimed(question, build, error.to_string())),
         };
         let counter =
@@ -258,7 +204,11 @@ impl Tuning {
             timings: timed.timings.clone(),
         };
         match (question.keep, &not_stored) {
-            (Keep::InMemory, _) | (_, Some(_)) => self.store.remember_now(&question.name, answer, build),
+            (_, Some(why)) => {
+                self.store.remember_now(&question.name, answer, build);
+                self.put_doubt(question, build, Doubt { timed: true, why: why.clone() });
+            }
+            (Keep::InMemory, None) => self.store.remember_now(&question.name, answer, build),
             (keep, None) => {
                 self.store.remember_for(&question.name, answer, build);
                 if keep == Keep::WithMargin {
@@ -283,8 +233,24 @@ impl Tuning {
     fn untimed(&self, question: &Question<'_>, build: &BuildId, why: String) -> Settled {
         if let Some(first) = question.arms.first() {
             self.store.remember_now(&question.name, first.name.as_str(), build);
+            self.put_doubt(question, build, Doubt { timed: false, why: why.clone() });
         }
         Settled { not_stored: Some(why), ..Settled::known(0, Answered::Held) }
+    }
+
+    fn put_doubt(&self, question: &Question<'_>, build: &BuildId, doubt: Doubt) {
+        let mut doubts = self.doubts.lock().unwrap_or_else(PoisonError::into_inner);
+        doubts.insert(question.name.clone(), (build.clone(), doubt));
+    }
+
+    fn doubt(&self, name: &str, build: &BuildId) -> Option<Doubt> {
+        let doubts = self.doubts.lock().unwrap_or_else(PoisonError::into_inner);
+        doubts.get(name).filter(|(of, _)| of == build).map(|(_, doubt)| doubt.clone())
+    }
+
+    /// Whether others hold so much of the device that a measurement would not be kept.
+    pub fn is_busy(&self) -> bool {
+        self.others().is_some_and(|percent| percent >= FOREIGN_PERCENT_MAX)
     }
 
     /// Percent of the device that others hold, as a steady share.
@@ -310,20 +276,6 @@ impl std::fmt::Debug for Tuning {
     }
 }
 
-impl Settled {
-    fn known(arm: usize, answered: Answered) -> Settled {
-        Settled {
-            arm,
-            answered,
-            lead_percent: None,
-            tie: false,
-            timings: Vec::new(),
-            launches: 0,
-            not_stored: None,
-        }
-    }
-}
-
 fn note(verdict: &Verdict) -> Option<String> {
     verdict.tie.then(|| format!("a tie: ahead by {:.2} %", verdict.lead_percent.unwrap_or(0.0)))
 }
@@ -337,6 +289,7 @@ fn foreign_load(device: &Device) -> Option<u64> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::record::ArmTiming;
     use cajeta_abi::Code;
 
     /// Choices over a store in a folder, on a device that others hold so much of.
@@ -407,7 +360,9 @@ pub(crate) mod tests {
             let first = tuning(Some(folder.path()), Some(percent));
             let settled = settle(&first, Keep::WithMargin, &[120.0, 100.0]);
             assert_eq!(settled.not_stored.is_none(), kept, "{percent} %");
-            assert_eq!(settle(&first, Keep::WithMargin, &[]).answered, Answered::Stored, "for this run");
+            let again = settle(&first, Keep::WithMargin, &[]);
+            assert_eq!(again.answered, Answered::Stored, "for this run");
+            assert_eq!(again.not_stored, settled.not_stored, "and it says so again");
             let second = tuning(Some(folder.path()), Some(0));
             assert_eq!(second.store().recall("shape.f.1x2x3").is_some(), kept);
         }
@@ -460,7 +415,23 @@ pub(crate) mod tests {
         let settled = tuning.settle(&question(Keep::Stored), &mut fail(Code::OUT_OF_MEMORY)).expect("serves");
         assert!(settled.arm == 0 && settled.not_stored.is_some());
         let again = tuning.settle(&question(Keep::Stored), &mut || panic!("tried again")).expect("serves");
-        assert_eq!(again.arm, 0);
+        assert_eq!((again.arm, again.answered), (0, Answered::Held));
+        assert_eq!(again.not_stored, settled.not_stored, "it is no more settled than before");
+    }
+
+    #[test]
+    fn an_arm_that_answers_wrong_is_an_error_and_found_out_again() {
+        let tuning = tuning(None, None);
+        let mut asked = 0;
+        for _ in 0..2 {
+            let settled = tuning.settle(&question(Keep::Stored), &mut || {
+                asked += 1;
+                Err(TuneError::Wrong { row: "small".into(), difference: "output 3".into() })
+            });
+            let error = settled.expect_err("wrong").to_string();
+            assert!(error.contains("`small`") && error.contains("output 3"), "{error}");
+        }
+        assert_eq!((asked, tuning.store().recall("shape.f.1x2x3")), (2, None));
     }
 
     #[test]

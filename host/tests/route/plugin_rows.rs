@@ -271,7 +271,7 @@ fn resolving_by_measured_answers_allocates_nothing() {
     let floor = table.routes().iter().find(|route| route.name() == "q4kMmqTile").expect("an arm");
     let step = step(512, 4096, true);
     let mut answers = Answers::default();
-    answers.put_member(floor, &step.problem, "q4kMmqTile", Answered::Stored);
+    answers.put_member(floor, &step.problem, &[], "q4kMmqTile", Answered::Stored);
     let moment = Moment { tiled: false, widened: Cell::new(false) };
     let device = Device(CORES.to_vec());
     let query = RowQuery::new(Regime::PREFILL_BATCH, std::slice::from_ref(&step));

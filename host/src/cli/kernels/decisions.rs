@@ -123,7 +123,7 @@ impl Decisions<'_> {
             arm.ahead && arm.refusal.as_ref().is_some_and(|refusal| refusal.clause == Clause::Ready)
         });
         for row in std::iter::once(placed.row).chain(lost.map(|arm| arm.row)) {
-            decision.questions.extend(self.questions(row, &placed.problem));
+            decision.questions.extend(self.questions(row, &placed.problem, &placed.scalars));
         }
         let facts = self.device.facts();
         let pruned = match family.filtered(self.device, facts, &placed.problem, &placed.scalars) {
@@ -149,13 +149,13 @@ impl Decisions<'_> {
         decision
     }
 
-    fn questions(&self, index: usize, problem: &Problem) -> Vec<Question> {
+    fn questions(&self, index: usize, problem: &Problem, scalars: &[u8]) -> Vec<Question> {
         let backend = self.device.backend();
         let row = backend.rows().get(index);
         let Some((_, route)) = row.and_then(|row| RowRoute::new(index, row, backend.layouts())) else {
             return Vec::new();
         };
-        let names = self.answers.questions(&route, problem);
+        let names = self.answers.questions(&route, problem, scalars);
         names.into_iter().filter_map(|name| self.question(name)).collect()
     }
 

@@ -1,7 +1,9 @@
-//! In how many parts a split attention is computed: `partWgs`.
+//! In how many parts a split attention is computed: `partWgs`, as a multiple of the fewest that its launch
+//! shape names.
 //!
-//! Each number of parts is an arm. The range is the row's own, from its launch shape; a row that does not
-//! split has nothing to settle.
+//! Each multiple is an arm, as far as the row's own range goes. The multiple, not the number, holds for other
+//! depths and numbers of sequences: the fewest parts are those that fill the device by count. A row that
+//! does not split has nothing to settle.
 
 use cajeta_abi::Geometry;
 
@@ -14,38 +16,36 @@ pub trait Arms {
     /// Hash of the attention's code, if there is one.
     fn code(&self) -> Option<[u8; 32]>;
 
-    /// Times each number of parts, in order.
+    /// Times each of some numbers of parts, in order.
     ///
     /// # Errors
     /// Whatever keeps them from being timed.
     fn time(&mut self, parts: &[u32]) -> Result<Timed, TuneError>;
 }
 
-/// The numbers tried within a row's range: its ends, and the powers of two between.
-pub fn parts(geometry: &Geometry) -> Vec<u32> {
-    let (low, high) = (geometry.split_min.max(1), geometry.split_max.max(1));
-    let powers = (0..u32::BITS).map(|bit| 1u32 << bit).filter(|parts| (low..=high).contains(parts));
-    let mut all: Vec<u32> = powers.chain([low, high.max(low)]).collect();
-    all.sort_unstable();
-    all.dedup();
-    all
+/// The multiples of the fewest parts that are within a row's range: powers of two.
+pub fn multiples(geometry: &Geometry) -> Vec<u32> {
+    let (fewest, most) = (geometry.split_min.max(1), geometry.split_max.max(1));
+    let powers = (0..u32::BITS).map(|bit| 1u32 << bit);
+    powers.take_while(|times| *times == 1 || *times <= most / fewest).collect()
 }
 
-/// Settles the number of parts. Nothing while timing is held, or when it cannot be timed.
+/// Settles the multiple. Nothing while timing is held, or when it cannot be timed.
 ///
 /// # Errors
 /// When the device is lost.
 pub fn settle(tuning: &Tuning, geometry: &Geometry, arms: &mut dyn Arms) -> Result<Option<u32>, TuneError> {
-    let parts = parts(geometry);
+    let (multiples, fewest) = (multiples(geometry), geometry.split_min.max(1));
+    let parts: Vec<u32> = multiples.iter().map(|times| fewest * times).collect();
     let code = arms.code();
-    let ids = parts.iter().map(|parts| ArmId { name: parts.to_string(), code }).collect();
+    let ids = multiples.iter().map(|times| ArmId { name: times.to_string(), code }).collect();
     let name = key::PART_WGS.to_owned();
     let question = Question { name: name.clone(), scope: key::PART_WGS, arms: ids, keep: Keep::Stored };
     let settled = tuning.settle(&question, &mut || arms.time(&parts))?;
-    let chosen = parts.get(settled.arm).copied();
+    let chosen = multiples.get(settled.arm).copied();
     Record::from(Probe {
         probe: name,
-        answer: chosen.map(|parts| parts.to_string()).unwrap_or_default(),
+        answer: chosen.map(|times| times.to_string()).unwrap_or_default(),
         answered: settled.answered,
         timings: settled.timings,
         launches: settled.launches,
@@ -85,11 +85,11 @@ mod tests {
         let mut arms = Fake(Vec::new());
         for launches in [100, 0] {
             let tuning = tuning(Some(folder.path()), None);
-            assert_eq!(settle(&tuning, &range(1, 24), &mut arms).expect("settled"), Some(8));
+            assert_eq!(settle(&tuning, &range(2, 24), &mut arms).expect("settled"), Some(4));
             assert_eq!(tuning.spent().stored, launches);
-            assert_eq!(tuning.store().recall("partWgs").map(|answer| answer.value), Some("8".into()));
+            assert_eq!(tuning.store().recall("partWgs").map(|answer| answer.value), Some("4".into()));
         }
-        assert_eq!(arms.0, [1, 2, 4, 8, 16, 24]);
+        assert_eq!(arms.0, [2, 4, 8, 16], "eight parts are four times the fewest");
     }
 
     #[test]
@@ -97,7 +97,8 @@ mod tests {
         let mut arms = Fake(Vec::new());
         assert_eq!(settle(&tuning(None, None), &range(1, 1), &mut arms).expect("settled"), Some(1));
         assert!(arms.0.is_empty());
-        assert_eq!(parts(&range(0, 0)), [1]);
-        assert_eq!(parts(&range(3, 5)), [3, 4, 5]);
+        assert_eq!(multiples(&range(0, 0)), [1]);
+        assert_eq!(multiples(&range(3, 5)), [1]);
+        assert_eq!(multiples(&range(3, 12)), [1, 2, 4]);
     }
 }
