@@ -197,6 +197,18 @@ mod tests {
     }
 
     #[test]
+    fn attention_admits_as_many_heads_of_a_group_as_a_tile_holds() {
+        use cajeta_plugin_api::abi::{Subject, Test};
+        for (row, entry) in rows().iter().zip(entries()).filter(|(_, entry)| entry.kind.is_attention()) {
+            let most = row.shape_gates.iter().find(|gate| gate.subject == Subject::GROUP);
+            let most = most.unwrap_or_else(|| panic!("{} admits every group", row.name));
+            assert_eq!(most.test, Test::AT_MOST, "{}: {:?}", row.name, entry.kind);
+            assert_eq!(most.values.as_slice(), [crate::task::GROUP_MAX as u64], "{}", row.name);
+            assert_eq!(most.name.as_str(), format!("group <= {}", crate::task::GROUP_MAX));
+        }
+    }
+
+    #[test]
     fn every_operand_is_wired_to_an_argument_or_an_earlier_value() {
         use cajeta_plugin_api::catalog::{contract, op::Op};
         for row in rows() {

@@ -15,7 +15,7 @@ use cajeta_plugin_api::catalog::quant::Format;
 use super::layouts::wide;
 use super::{Entry, Kind, name};
 use crate::kernel::table::FORMATS;
-use crate::task::{DOT_ROWS, HEAD_DIM_MAX};
+use crate::task::{DOT_ROWS, GROUP_MAX, HEAD_DIM_MAX};
 
 fn keep<T>(values: Vec<T>) -> RSlice<'static, T> {
     RSlice::from_slice(Vec::leak(values))
@@ -166,7 +166,8 @@ fn gates(entry: Entry) -> Vec<ShapeGate> {
         gates.push(gate(format!("head size <= {most}"), Subject::HEAD_DIM, Test::AT_MOST, most));
     }
     if entry.kind.is_attention() {
-        gates.push(gate("group <= 96".to_owned(), Subject::GROUP, Test::AT_MOST, 96));
+        let most = GROUP_MAX as u64;
+        gates.push(gate(format!("group <= {most}"), Subject::GROUP, Test::AT_MOST, most));
     }
     gates
 }

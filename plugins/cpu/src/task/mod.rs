@@ -15,6 +15,7 @@ mod tail;
 mod bind;
 
 pub(crate) use attention::scratch_bytes as attention_scratch_bytes;
+pub(crate) use attention_tile::TILE as GROUP_MAX;
 pub(crate) use bind::bind;
 pub(crate) use gemm::scratch_bytes as gemm_scratch_bytes;
 pub(crate) use matmul::DOT_ROWS;
