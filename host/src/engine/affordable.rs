@@ -99,8 +99,9 @@ pub struct Affordable {
 }
 
 impl Affordable {
-    /// Every layout that an engine of this size wishes for if that fits the device, else the file's own
-    /// bytes alone, whether those fit or not. Widened copies are made within the budget that nobody named.
+    /// Every layout that an engine of this size wishes for if that fits the device; the same without
+    /// widened copies if those are too much; else the file's own bytes alone, whether those fit or not.
+    /// Widened copies are made within the budget that nobody named.
     ///
     /// # Errors
     /// When no row serves an op, or the device does not answer.
@@ -132,22 +133,23 @@ impl Affordable {
             };
             Affordable { keys: wish.keys, mapped: wish.mapped, need, widened: None }
         };
-        let mut wishes = extent.wishes();
+        let wishes = extent.wishes();
         let mut first = of(Wish::of(registry, plan, &wishes, &|_| true)?);
         let narrow = |key: &WeightKey| !lower::is_widened(registry, plan, key);
         if !first.keys.iter().all(narrow)
             && let Ok(least) = Wish::of(registry, plan, &wishes, &narrow)
         {
-            let needed = of(least).need.total();
-            let budget = widen::budget(widen_budget, free, needed);
-            let generating = extent.of_generating();
-            let given = widen_budget.is_some();
-            let widened = Widened::choose(registry, plan, &generating, given, budget)?;
+            let budget = widen::budget(widen_budget, free, of(least).need.total());
+            let (generating, given) = (extent.of_generating(), widen_budget.is_some());
             // Rows over widened weights may leave short chunks to others.
-            wishes.push((Segment::Body, extent.prefill(extent.chunk.min(FEW_ROWS), 1)));
-            let granted = |key: &WeightKey| narrow(key) || widened.granted.contains(key);
-            first = of(Wish::of(registry, plan, &wishes, &granted)?);
-            first.widened = Some(widened);
+            let short = (Segment::Body, extent.prefill(extent.chunk.min(FEW_ROWS), 1));
+            let wishes = [wishes.as_slice(), &[short]].concat();
+            first = fitting(budget, &mut |budget| {
+                let widened = Widened::choose(registry, plan, &generating, given, budget)?;
+                let granted = |key: &WeightKey| narrow(key) || widened.granted.contains(key);
+                let wish = Wish::of(registry, plan, &wishes, &granted)?;
+                Ok(Affordable { widened: Some(widened), ..of(wish) })
+            })?;
         }
         if first.fits() {
             return Ok(first);
@@ -173,6 +175,22 @@ impl Affordable {
     }
 }
 
+/// What `grant` makes of a budget for copies. Where that does not fit, because work over them takes more
+/// room than work over others, what it makes of the rest of the budget; at last of none.
+fn fitting(
+    budget: u64,
+    grant: &mut dyn FnMut(u64) -> Result<Affordable, EngineError>,
+) -> Result<Affordable, EngineError> {
+    let first = grant(budget)?;
+    let over = first.need.total().saturating_sub(first.need.free);
+    if over == 0 || budget == 0 {
+        return Ok(first);
+    }
+    let rest = budget.saturating_sub(over);
+    let second = grant(rest)?;
+    if second.fits() || rest == 0 { Ok(second) } else { grant(0) }
+}
+
 /// The weights some segments want, and what they and the work take on the device.
 struct Wish {
     keys: BTreeSet<WeightKey>,
@@ -191,8 +209,12 @@ impl Wish {
         let mut wish = Wish { keys: BTreeSet::new(), mapped: 0, weights: 0, work: 0 };
         for (segment, sizes) in wishes {
             wish.keys.extend(lower::declare(registry, plan, *segment, sizes, allowed)?);
+        }
+        // What one segment wants another may run on.
+        for (segment, sizes) in wishes {
             let program = lower::lower(registry, plan, *segment, sizes, &|key| wish.keys.contains(key))?;
-            wish.work = wish.work.max(program.arena + program.scratch + program.semaphores);
+            let parts = [program.arena, program.scratch, program.semaphores];
+            wish.work = wish.work.max(parts.into_iter().fold(0, u64::saturating_add));
         }
         let in_place = registry.supports(Capability::IMPORT);
         for key in &wish.keys {
@@ -223,5 +245,32 @@ mod tests {
         assert!(asked.iter().all(|(segment, _)| *segment != Segment::Tail));
         assert_eq!(asked.len() + 1, extent.wishes().len());
         assert_eq!(steps(&Extent { seqs: 1, ..extent }.wishes()), [1]);
+    }
+
+    /// What takes so many bytes of a hundred.
+    fn taking(weights: u64) -> Affordable {
+        let need = MemoryNeed { weights, kv: 0, work: 0, ctx: 1, seqs: 1, device: "d".to_owned(), free: 100 };
+        Affordable { keys: BTreeSet::new(), mapped: 0, need, widened: None }
+    }
+
+    #[test]
+    fn copies_give_way_to_the_work_over_them_before_other_layouts_do() {
+        // Others take 60. Copies are made of whole steps, and work over any takes `work` more.
+        let granted = |budget: u64, step: u64, work: u64| {
+            let mut asked = Vec::new();
+            let made = fitting(budget, &mut |budget| {
+                asked.push(budget);
+                let copies = budget / step * step;
+                Ok(taking(60 + copies + if copies > 0 { work } else { 0 }))
+            });
+            (asked, made.expect("made").need.weights)
+        };
+        assert_eq!(granted(25, 1, 10), (vec![25], 95), "they fit");
+        assert_eq!(granted(40, 1, 10), (vec![40, 30], 100), "fewer of them fit");
+        assert_eq!(granted(40, 1, 50), (vec![40, 0], 60), "none does, and all others");
+        assert_eq!(granted(40, 15, 30), (vec![40, 20, 0], 60), "what is left of the budget is not enough");
+        assert_eq!(granted(0, 1, 10), (vec![0], 60));
+        let full = fitting(0, &mut |_| Ok(taking(200))).expect("made");
+        assert!(!full.fits(), "nor do the others: the file's blocks are next");
     }
 }

@@ -61,17 +61,16 @@ pub fn is_widened(registry: &dyn Registry, plan: &Plan, key: &WeightKey) -> bool
     widens(registry, key.layout, formats)
 }
 
-/// The widened copies that chosen rows read, in their order and each once. Those of one row come
-/// together: it serves with all of them or not at all.
+/// The widened copies that chosen rows read, in their order. Those of one row come together: it serves
+/// with all of them or not at all, so a copy that two rows read is in the groups of both.
 pub(super) fn widened_groups(
     registry: &dyn Registry,
     plan: &Plan,
     choices: &[Choice],
 ) -> Vec<Vec<WeightKey>> {
-    let mut seen = BTreeSet::new();
     let groups = choices.iter().map(|choice| {
         let keys = wanted(registry, std::slice::from_ref(choice)).into_iter();
-        keys.filter(|key| is_widened(registry, plan, key) && seen.insert(key.clone())).collect()
+        keys.filter(|key| is_widened(registry, plan, key)).collect()
     });
     groups.filter(|group: &Vec<WeightKey>| !group.is_empty()).collect()
 }
