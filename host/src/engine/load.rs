@@ -140,14 +140,15 @@ pub(super) fn load(
 
     let started = Instant::now();
     let extent = Extent { ctx, chunk, seqs: options.max_seqs.max(1) };
-    let asked = extent.questions(&runner.registry);
     if asks {
+        let asked = extent.questions(&runner.registry);
         settle::settle(&mut runner, &tuning, &asked, options.poison, options.measure_all)?;
         for unused in tuning.unused_overrides() {
             tracing::warn!(target: "cajeta::tune", "`{unused}` fixes nothing that this model asks here");
         }
     } else {
-        feasible::pass_over_infeasible(&mut runner, &asked)?;
+        // Nothing is timed, so all that will run is asked about.
+        feasible::pass_over_infeasible(&mut runner, &extent.wishes())?;
     }
     drop(hold);
     phases.prewarm = asking + started.elapsed();
