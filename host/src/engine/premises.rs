@@ -12,6 +12,7 @@ use super::error::EngineError;
 use super::registry::DeviceRegistry;
 use crate::lower;
 use crate::route::Registry;
+use crate::tune::probes::once::Asks;
 use crate::tune::{Answers, Premises, TuneError, Tuning};
 
 /// Rows of a prefill that are asked about, where a chunk has as many.
@@ -58,7 +59,10 @@ pub fn ask(
 
     let square = |m: u64| cut(Problem { m, n: SIDE, k: SIDE, ..Problem::default() });
     let places = [(Regime::PREFILL_BATCH, square(rows)), (Regime::DECODE_COLS, square(COLUMNS))];
-    unless_lost(premises.matrix_cores(FormatId(Format::Q4_K.id()), &places))?;
+    TuneError::unless_lost(
+        &format!("`{}`", Asks::MatrixCores.name()),
+        premises.matrix_cores(FormatId(Format::Q4_K.id()), &places),
+    )?;
 
     let until = Instant::now().checked_add(if with_host { BUDGET_WITH_HOST } else { BUDGET_APART });
     let gate = gate_shape(plan).filter(|_| widens);
@@ -66,20 +70,12 @@ pub fn ask(
         let Some((n, k)) = gate else { continue };
         let problem = cut(Problem { m: rows, n, k, ..Problem::default() });
         let widens = |layout| lower::widens(registry, layout, [format].into_iter());
-        unless_lost(premises.tile_beats_deq(format, rows, &problem, &widens, until))?;
+        TuneError::unless_lost(
+            &format!("`{}`", Asks::Tile(format).name()),
+            premises.tile_beats_deq(format, rows, &problem, &widens, until),
+        )?;
     }
     Ok(premises.finish())
-}
-
-/// What cannot be settled stays as declared, and is said; a lost device ends the load.
-fn unless_lost(asked: Result<(), TuneError>) -> Result<(), TuneError> {
-    match asked {
-        Err(error) if !error.is_lost() => {
-            tracing::warn!(target: "cajeta::tune", "rows stay as declared: {error}");
-            Ok(())
-        }
-        asked => asked,
-    }
 }
 
 /// A problem cut to what a device that works with the host computes in a moment.
@@ -98,7 +94,8 @@ fn gate_shape(plan: &Plan) -> Option<(u64, u64)> {
     let gate = glu.and_then(|op| op.operands.first());
     let products = || products(plan);
     let makes_it = |op: &&PlanOp| op.operands.last() == gate && gate.is_some();
-    let product = products().find(makes_it).or_else(|| products().max_by_key(|op| op.n * op.k))?;
+    let product =
+        products().find(makes_it).or_else(|| products().max_by_key(|op| op.n.saturating_mul(op.k)))?;
     Some((product.n, product.k))
 }
 
@@ -112,7 +109,7 @@ fn formats(plan: &Plan) -> Vec<FormatId> {
     for tensor in weights {
         let format = FormatId(tensor.format.id());
         match bytes.iter_mut().find(|(known, _)| *known == format) {
-            Some((_, sum)) => *sum += tensor.bytes,
+            Some((_, sum)) => *sum = sum.saturating_add(tensor.bytes),
             None => bytes.push((format, tensor.bytes)),
         }
     }
@@ -127,6 +124,11 @@ fn products(plan: &Plan) -> impl Iterator<Item = &PlanOp> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use cajeta_catalog::scalars::MatmulScalars;
+    use cajeta_model_arch::plan::{PlanTensor, Rows, Scalars, TensorId, Value, ValueId};
+
     use super::*;
 
     #[test]
@@ -139,5 +141,82 @@ mod tests {
         assert_eq!(short(512, 1536, 576), (303, 48, 576));
         assert_eq!(short(512, 14336, 4096), (170, 48, 1024));
         assert_eq!(short(16, 64, 256), (16, 64, 256));
+    }
+
+    /// Products of `sizes` outputs and inputs, each of a weight in its format with as many bytes as a file
+    /// may claim.
+    fn plan(sizes: &[(u64, u64, Format)]) -> Plan {
+        let value = |name: &str| Value { name: name.into(), rows: Rows::Step, width: 256 };
+        let tensor = |&(rows, width, format): &(u64, u64, Format)| PlanTensor {
+            name: "w".into(),
+            format,
+            rows,
+            width,
+            offset: 0,
+            bytes: u64::MAX / 2,
+        };
+        let op = |(at, &(n, k, _)): (usize, &(u64, u64, Format))| PlanOp {
+            op: Op::Matmul,
+            attrs: 0,
+            layer: Some(0),
+            rows: Rows::Step,
+            per_row: 1,
+            n,
+            k,
+            scalars: Scalars::Matmul(MatmulScalars { softcap: 0.0, reserved: 0 }),
+            operands: vec![
+                PlanOperand::Value(ValueId(0)),
+                PlanOperand::Tensor(TensorId(at as u32)),
+                PlanOperand::Absent,
+                PlanOperand::Value(ValueId(1)),
+            ],
+        };
+        Plan {
+            values: vec![value("x"), value("y")],
+            tensors: sizes.iter().map(tensor).collect(),
+            ops: sizes.iter().enumerate().map(op).collect(),
+            tail: sizes.len(),
+            hidden: ValueId(1),
+            logits: ValueId(1),
+            kv: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn sizes_of_a_file_that_do_not_fit_are_the_largest() {
+        let small = (256, 256, Format::Q6_K);
+        let huge = (1 << 40, 1 << 40, Format::Q4_K);
+        let plan = plan(&[small, huge, huge, huge]);
+        assert_eq!(gate_shape(&plan), Some((1 << 40, 1 << 40)));
+        assert_eq!(formats(&plan), [Format::Q4_K, Format::Q6_K].map(|format| FormatId(format.id())));
+    }
+
+    #[test]
+    fn what_stays_as_declared_is_named_with_its_format() {
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let writer = Said(said.clone());
+        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
+        tracing::subscriber::with_default(subscriber.finish(), || {
+            let untimed = || TuneError::Untimed { what: "a row".to_owned(), why: "no room".to_owned() };
+            unless_lost(Asks::MatrixCores, Err(untimed())).expect("not lost");
+            unless_lost(Asks::Tile(FormatId(Format::Q6_K.id())), Err(untimed())).expect("not lost");
+        });
+        let said = String::from_utf8(said.lock().expect("whole").clone()).expect("text");
+        let lines: Vec<&str> = said.lines().collect();
+        assert!(lines[0].contains("`matrixCoresPay` stays as declared"), "{said}");
+        assert!(lines[1].contains("`tileBeatsDeq-q6") && lines[1].contains("no room"), "{said}");
+    }
+
+    #[derive(Clone)]
+    struct Said(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Said {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("whole").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
     }
 }

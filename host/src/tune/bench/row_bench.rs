@@ -129,18 +129,18 @@ impl RowBench {
         let mut bench = RowBench::prepare(device, queue, row, problem, scalars, &|_| None, &|_| 1)?;
         let Some(first) = bench.sets.first().cloned() else { return Ok(bench) };
         let align = device.facts().get(Fact::BUFFER_ALIGNMENT).unwrap_or(1).max(256);
-        let stride = |span: &BufferSpan| span.len().next_multiple_of(align);
-        let bytes: u64 = first.iter().flatten().map(stride).sum();
+        let stride = |span: &BufferSpan| stride(span.len(), align);
+        let bytes = first.iter().flatten().map(stride).fold(0, u64::saturating_add);
         let cache = device.facts().get(Fact::L2_BYTES).unwrap_or(0);
-        let stripes = (cache.saturating_mul(2) / bytes.max(1) + 1).min(STRIPES_MAX);
-        let stripes = stripes.min((COPIES_BYTES_MAX / bytes.max(1)).max(1));
+        let stripes = stripes(bytes, cache);
         let mut random = Random::new(stripes);
         let mut wide = Vec::with_capacity(first.len());
         for (span, spec) in first.iter().zip(bench.args(row)) {
             wide.push(match span {
                 None => None,
                 Some(span) => {
-                    let size = ArgBytes { bytes: stride(span) * stripes, role: Role::Activation };
+                    let size =
+                        ArgBytes { bytes: stride(span).saturating_mul(stripes), role: Role::Activation };
                     Some(operand(device, queue, *spec, size, &mut random)?)
                 }
             });
@@ -148,7 +148,9 @@ impl RowBench {
         bench.sets.clear();
         for stripe in 0..stripes {
             let part = |(wide, first): (&Option<BufferSpan>, &Option<BufferSpan>)| match (wide, first) {
-                (Some(wide), Some(first)) => wide.part(stripe * stride(first), first.len()).map(Some),
+                (Some(wide), Some(first)) => {
+                    wide.part(stripe.saturating_mul(stride(first)), first.len()).map(Some)
+                }
                 _ => Ok(None),
             };
             bench.sets.push(wide.iter().zip(&first).map(part).collect::<Result<_, DeviceError>>()?);
@@ -273,7 +275,8 @@ impl Filling<'_> {
     /// Sets that together read twice what the last cache holds, within reason.
     fn copies(&self) -> u64 {
         let own = (0..self.sizes.len()).filter(|&index| self.is_own_weight(index));
-        let bytes: u64 = own.filter_map(|index| self.sizes[index]).map(|size| size.bytes).sum();
+        let sizes = own.filter_map(|index| self.sizes[index]).map(|size| size.bytes);
+        let bytes = sizes.fold(0, u64::saturating_add);
         let cache = self.device.facts().get(Fact::L2_BYTES).unwrap_or(0);
         match bytes {
             0 => 1,
@@ -281,6 +284,19 @@ impl Filling<'_> {
                 .clamp(1, COPIES_MAX.min(COPIES_BYTES_MAX / bytes).max(1)),
         }
     }
+}
+
+/// Bytes from one stripe of an operand to the next. Its size and the alignment are a plugin's word: what
+/// does not fit 64 bits is refused when it is allocated.
+fn stride(len: u64, align: u64) -> u64 {
+    len.checked_next_multiple_of(align).unwrap_or(u64::MAX)
+}
+
+/// Launches of `bytes` each that together read more than a cache holds, within reason.
+fn stripes(bytes: u64, cache: u64) -> u64 {
+    let bytes = bytes.max(1);
+    let wanted = (cache.saturating_mul(2) / bytes).saturating_add(1).min(STRIPES_MAX);
+    wanted.min((COPIES_BYTES_MAX / bytes).max(1))
 }
 
 /// A buffer with harmless contents.
@@ -304,4 +320,20 @@ fn operand(
         done += piece;
     }
     buffer.span(0, size.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operands_are_spread_over_twice_a_cache_whatever_a_plugin_says() {
+        assert_eq!((stride(300, 256), stride(256, 256)), (512, 256));
+        assert_eq!(stride(300, 1 << 63), 1 << 63);
+        assert_eq!((stride((1 << 63) + 1, 1 << 63), stride(1, u64::MAX)), (u64::MAX, u64::MAX));
+        assert_eq!(stripes(1 << 20, 32 << 20), 65);
+        assert_eq!(stripes(1 << 30, 32 << 20), 1, "one is more than it holds");
+        assert_eq!(stripes(1 << 20, 1 << 40), 1024, "no more than there is to spend");
+        assert_eq!((stripes(0, u64::MAX), stripes(u64::MAX, u64::MAX)), (STRIPES_MAX, 1));
+    }
 }
