@@ -110,14 +110,14 @@ impl Cover<'_> {
                 .filter(|refusal| refusal.gate != PATTERN)
         });
         let mut refusals: Vec<RouteRefusal> = refusals.collect();
-        refusals.sort_by_key(|refusal| std::cmp::Reverse(refusal.clause));
+        refusals.sort_by_key(|refusal| (std::cmp::Reverse(refusal.clause), refusal.is_other_format()));
         let weights = op.operands.iter().zip(contract::operands(op.op)).filter_map(|(operand, contract)| {
             let SeqOperand::Tensor(id) = operand else { return None };
             let format = format_name(FormatId(self.plan.tensor(*id).format.id()));
             (contract.role == Role::Weight).then(|| format!("{} {format}, ", contract.name))
         });
         let problem = op.problem;
-        NoRoute {
+        let refused = NoRoute {
             asked: self.sequence.describe(op),
             detail: format!(
                 "{}M {} N {} K {}, {}",
@@ -128,7 +128,9 @@ impl Cover<'_> {
                 regime_name(self.regime)
             ),
             refusals,
-        }
+        };
+        tracing::debug!(target: "cajeta::route", "{}", refused.in_full());
+        refused
     }
 }
 

@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::clause::{Ask, Clause, Stop, clause_of};
 use super::preference::{Capabilities, Origin, Preference, Unheld};
 use super::query::RouteQuery;
-use super::refusal::RouteRefusal;
+use super::refusal::{RouteRefusal, SERVES};
 use super::variant::{GateValue, QueryOf, Route};
 
 /// Two rows of one table have one name, so that a refusal would not say which.
@@ -241,10 +241,10 @@ impl<R: Route> RouteTable<R> {
             (refusal.clause, refusal.need) = (stop.clause, stop.need);
             refusal.gate = match (stop.clause, stop.gate) {
                 (Clause::Format, "format") => {
-                    format!("serves {}", <QueryOf<R> as RouteQuery>::format_name(route.format()))
+                    format!("{SERVES}{}", <QueryOf<R> as RouteQuery>::format_name(route.format()))
                 }
                 (Clause::Regime, _) => {
-                    format!("serves {}", <QueryOf<R> as RouteQuery>::regime_name(route.regime()))
+                    format!("{SERVES}{}", <QueryOf<R> as RouteQuery>::regime_name(route.regime()))
                 }
                 (_, gate) => gate.to_owned(),
             };
