@@ -56,6 +56,9 @@ fn completions_are_for_shells_there_are() {
         for command in commands() {
             assert!(script.contains(&command), "{command} is not in {shell}'s");
         }
+        for hidden in ["check-worker", "check__worker", "The process of a check"] {
+            assert!(!script.contains(hidden), "{hidden} is in {shell}'s");
+        }
     }
     finish(bare(&["completions", "nonsense"])).failure(2, &["nonsense", "bash"]);
 }
