@@ -7,7 +7,6 @@ use cajeta_plugin_host::search;
 use thiserror::Error;
 
 use super::key;
-use super::probes::once;
 
 /// The variable that fixes choices: `FAMILY=ROW` and others, comma-separated.
 pub const VARIABLE: &str = "CAJETA_LLM_SHAPE_OVERRIDE";
@@ -35,6 +34,18 @@ pub enum OverrideError {
         scope: String,
         /// Names like it.
         near: String,
+    },
+    /// It is about a row, and choices are made among the rows of a family.
+    #[error("cannot prefer a row for `{scope}`: that is a row of the family {family}; write `{asked}={arm}`")]
+    Member {
+        /// What it is about.
+        scope: String,
+        /// The label of that row's family.
+        family: String,
+        /// What to write in its place.
+        asked: String,
+        /// What it asks for.
+        arm: String,
     },
     /// It asks for a row that cannot answer.
     #[error("cannot prefer `{arm}` for `{scope}`: {why}")]
@@ -82,17 +93,13 @@ pub fn check(scope: &str, arm: &str, rows: &[Row]) -> Result<(), OverrideError> 
         let (scope, arm) = (scope.to_owned(), arm.to_owned());
         Err(OverrideError::Arm { scope, arm, why })
     };
-    if let Some(arms) = once::arms(scope) {
+    if let Some(arms) = key::arms(scope) {
         return if arms.contains(&arm) {
             Ok(())
         } else {
             fail(format!("the answer is {}", arms.join(" or ")))
         };
     }
-    let members = |family: &str| {
-        let is_member = |row: &&Row| key::family_label(row) == family || row.name.as_str() == family;
-        rows.iter().filter(is_member).collect::<Vec<&Row>>()
-    };
     let (family, kind) = match question(scope) {
         Some((Asked::Parts, _)) => {
             return if arm.parse::<u32>().is_ok_and(|parts| parts > 0) {
@@ -104,10 +111,19 @@ pub fn check(scope: &str, arm: &str, rows: &[Row]) -> Result<(), OverrideError> 
         Some((kind, family)) => (family, kind),
         None => (Some(scope), Asked::Family),
     };
+    // A fusion is asked about by its own name, rows that compete by their family's.
+    let by_name = kind == Asked::Fusion;
+    let label = |row: &Row| if by_name { row.name.to_string() } else { key::family_label(row) };
+    let members = |family: &str| rows.iter().filter(|row| label(row) == family).collect::<Vec<&Row>>();
     if let Some(family) = family
         && members(family).is_empty()
     {
-        let labels: BTreeSet<String> = rows.iter().map(key::family_label).collect();
+        if let Some(row) = rows.iter().find(|row| row.name.as_str() == family) {
+            let (scope, label, arm) = (scope.to_owned(), key::family_label(row), arm.to_owned());
+            let asked = scope.replace(family, &label);
+            return Err(OverrideError::Member { scope, family: label, asked, arm });
+        }
+        let labels: BTreeSet<String> = rows.iter().map(label).collect();
         let near = near(family, labels.iter().map(String::as_str));
         return Err(OverrideError::Scope { scope: scope.to_owned(), near });
     }
@@ -157,7 +173,11 @@ fn question(name: &str) -> Option<(Asked, Option<&str>)> {
     }
     for (prefix, kind) in [("shape.", Asked::Rows), ("fused.", Asked::Fusion)] {
         if let Some(rest) = name.strip_prefix(prefix) {
-            let (family, shape) = rest.rsplit_once('.')?;
+            let (mut family, mut shape) = rest.rsplit_once('.')?;
+            // Behind the shape of an attention are its heads.
+            if ["kv#x#", "kv#x#w#"].contains(&digits(shape).as_str()) && kind == Asked::Rows {
+                (family, shape) = family.rsplit_once('.')?;
+            }
             return (digits(shape) == "#x#x#").then_some((kind, Some(family)));
         }
     }
@@ -271,6 +291,7 @@ mod tests {
             row("q4kTile64", "tcTile", batch, 2),
             row("q4kPlain", "", batch, 1),
             steps(row("q4kGateUp", "", batch, 4), &[Op::Matmul, Op::Matmul, Op::Glu]),
+            steps(row("q4kQkvWide", "Qkv", batch, 4), &[Op::Matmul, Op::Matmul, Op::Matmul]),
         ]
     }
 
@@ -287,9 +308,15 @@ mod tests {
         let rows = registry();
         let family = key::family_label(&rows[0]);
         let shape = format!("shape.{family}.512x4096x4096");
+        let heads = format!("shape.{family}.1x4096x4096.kv8x128");
+        let window = format!("shape.{family}.1x4096x4096.kv8x128w512");
         for (scope, arm) in [
             (family.as_str(), "q4kTile64"),
             (&shape, "q4kTile128"),
+            (&heads, "q4kTile128"),
+            (&window, "q4kTile128"),
+            ("q4kQkv", PARTS),
+            ("fused.q4kQkvWide.1x2x3", PARTS),
             ("q4kGateUp", PARTS),
             ("q4kGateUp", "q4kGateUp"),
             ("fused.q4kGateUp.1x2x3", PARTS),
@@ -298,7 +325,7 @@ mod tests {
             ("mvVariant-q4k-4096x14336-c1", "q4kTile64"),
             ("matrixCoresPay", "plain"),
             ("tileBeatsDeq", "deq"),
-            ("tileBeatsDeq-q4_k", "tile"),
+            ("tileBeatsDeq-q4k", "tile"),
             ("partWgs", "8"),
         ] {
             assert_eq!(check(scope, arm, &rows), Ok(()), "{scope}={arm}");
@@ -322,6 +349,12 @@ mod tests {
         assert!(wrong(&family, PARTS).contains("only a fusion"));
         assert!(wrong("shape.nothing.1x2x3", "q4kPlain").contains("no such family"));
         assert!(wrong("colsSeg-gateup-4096", PARTS).contains("no question is named so"));
+        let member = wrong("q4kQkvWide", PARTS);
+        assert!(member.ends_with("is a row of the family q4kQkv; write `q4kQkv=parts`"), "{member}");
+        let member = wrong("shape.q4kQkvWide.1x2x3", "q4kQkvWide");
+        assert!(member.ends_with("write `shape.q4kQkv.1x2x3=q4kQkvWide`"), "{member}");
+        assert!(wrong("fused.q4kQkv.1x2x3", PARTS).contains("near it: q4kQkvWide"));
+        assert!(wrong("shape.q4kQkv.1x2x3.kv8", "q4kQkvWide").contains("no question is named so"));
         assert!(wrong("partWgs", "many").contains("number of parts"));
         assert!(wrong("tileBeatsDeq", "q4kTile64").contains("the answer is tile or deq"));
     }
