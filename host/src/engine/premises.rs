@@ -78,6 +78,11 @@ pub fn ask(
     Ok(premises.finish())
 }
 
+/// What cannot be settled stays as declared, and is said; a lost device ends the load.
+fn unless_lost(question: Asks, asked: Result<(), TuneError>) -> Result<(), TuneError> {
+    TuneError::unless_lost(&format!("`{}`", question.name()), asked)
+}
+
 /// A problem cut to what a device that works with the host computes in a moment.
 fn short(problem: Problem) -> Problem {
     let Problem { m, n, k, .. } = problem;

@@ -103,7 +103,7 @@ fn ask(
                 let long = with_host && !patient && !is_short(&launch.problem);
                 let _hold = long.then(|| tuning.hold());
                 let Placed { row, problem, scalars, .. } = launch;
-                unless_lost(launch, prewarm.launch(*row, problem, scalars, &mut site))?;
+                TuneError::unless_lost(&launch.what, prewarm.launch(*row, problem, scalars, &mut site))?;
             }
         }
         if prewarm.answers().len() == known {
@@ -140,15 +140,4 @@ impl Runner {
 fn is_short(problem: &Problem) -> bool {
     let Problem { m, n, k, .. } = *problem;
     m.saturating_mul(n).saturating_mul(k) <= PRODUCTS_WITH_HOST
-}
-
-/// What cannot be settled stays as declared, and is said; a lost device ends the load.
-fn unless_lost(launch: &Placed, asked: Result<(), TuneError>) -> Result<(), TuneError> {
-    match asked {
-        Err(error) if !error.is_lost() => {
-            tracing::warn!(target: "cajeta::tune", "{} stays as declared: {error}", launch.what);
-            Ok(())
-        }
-        asked => asked,
-    }
 }

@@ -3,6 +3,7 @@
 use cajeta_abi::Capability;
 
 use super::query::RouteCall;
+use crate::record::Answered;
 
 /// What a table asks of the device while it resolves. The audit never does.
 pub trait Capabilities {
@@ -31,6 +32,16 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// The origin of what a question chose that was answered so.
+    pub const fn of(answered: Answered) -> Origin {
+        match answered {
+            Answered::Stored => Origin::Stored,
+            Answered::Measured => Origin::Measured,
+            Answered::Overridden => Origin::Overridden,
+            Answered::Outright | Answered::Held => Origin::Declared,
+        }
+    }
+
     /// The word people and JSON read.
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,7 +1,8 @@
 //! The member of a family for a shape: filtered, then remembered or measured.
 
-use cajeta_abi::{DeviceFacts, FormatId, Problem, Regime, Row};
+use cajeta_abi::{DeviceFacts, Problem, Regime, Row};
 
+use super::declared::{is_alone, weight};
 use super::error::TuneError;
 use super::family::{KernelSource, TileFamily};
 use super::key::{self, Heads};
@@ -119,9 +120,8 @@ pub(super) fn question_name(row: &Row, problem: &Problem, scalars: &[u8]) -> Str
 /// The key of a mat-vec; `None` for rows that are none.
 fn variant_key(row: &Row, problem: &Problem) -> Option<String> {
     let decode = [Regime::DECODE_ROW, Regime::DECODE_COLS].contains(&row.regime);
-    let product = row.steps.first()?.op == cajeta_catalog::op::Op::Matmul.id();
     // A fusion is a kernel of its own: its shape's key names the family.
-    let alone = row.steps.len() == 1;
-    let format = row.args.iter().map(|spec| spec.format).find(|&format| format != FormatId::NONE)?;
-    (decode && product && alone).then(|| key::mat_vec_variant(format, problem.n, problem.k, problem.m))
+    let product = is_alone(row, cajeta_catalog::op::Op::Matmul);
+    let format = weight(row)?.format;
+    (decode && product).then(|| key::mat_vec_variant(format, problem.n, problem.k, problem.m))
 }

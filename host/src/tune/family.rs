@@ -17,6 +17,12 @@ pub trait KernelSource {
     /// What the compiler measured about a row's code for this device, if there is such a thing.
     fn manifest(&self, row: usize) -> Option<Manifest>;
 
+    /// Hash of a row's code, if there is one.
+    fn code_hash(&self, row: usize) -> Option<[u8; 32]> {
+        let manifest = self.manifest(row)?;
+        (manifest.present & Manifest::CODE_HASH != 0).then_some(manifest.code_hash)
+    }
+
     /// A row's launch shape, or the backend's sentence why it has none.
     ///
     /// # Errors

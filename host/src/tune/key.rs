@@ -3,11 +3,24 @@
 use cajeta_abi::{FormatId, Problem, Row};
 use cajeta_catalog::op::Op;
 use cajeta_catalog::oracle::shapes::row_ops;
-use cajeta_catalog::quant::type_name;
+use cajeta_catalog::quant::{Format, type_name};
 use cajeta_catalog::scalars::{AttentionScalars, read_step};
 
 /// The parts a split attention is computed in.
 pub const PART_WGS: &str = "partWgs";
+/// Whether matrix cores pay at all; the arms are [`MATRIX`] and [`PLAIN`].
+pub const MATRIX_CORES_PAY: &str = "matrixCoresPay";
+/// Whether the tile over a file's blocks beats the route over widened weights; the arms are [`TILE`] and
+/// [`DEQ`]. It is asked of each format: see [`tile_beats_deq`].
+pub const TILE_BEATS_DEQ: &str = "tileBeatsDeq";
+/// The arm on matrix cores.
+pub const MATRIX: &str = "matrix";
+/// The arm without them.
+pub const PLAIN: &str = "plain";
+/// The arm over a file's blocks.
+pub const TILE: &str = "tile";
+/// The arm over widened weights.
+pub const DEQ: &str = "deq";
 
 /// Projections of one input that a fusion serves in one launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,6 +117,21 @@ pub fn mat_vec_variant(format: FormatId, rows: u64, cols: u64, columns: u64) -> 
     format!("mvVariant-{}-{rows}x{cols}-c{columns}", format_prefix(format))
 }
 
+/// Whether the tile beats the widened route for a format: `tileBeatsDeq-q4k`.
+pub fn tile_beats_deq(format: FormatId) -> String {
+    format!("{TILE_BEATS_DEQ}-{}", format_prefix(format))
+}
+
+/// The arms of a question that has the same ones whatever the backend; nothing when none is named so.
+pub fn arms(name: &str) -> Option<[&'static str; 2]> {
+    let of_a_format = || Format::ALL.iter().any(|format| tile_beats_deq(FormatId(format.id())) == name);
+    match name {
+        MATRIX_CORES_PAY => Some([MATRIX, PLAIN]),
+        _ if name == TILE_BEATS_DEQ || of_a_format() => Some([TILE, DEQ]),
+        _ => None,
+    }
+}
+
 /// A format as names have it: `Q4_K` is `q4k`.
 pub fn format_prefix(format: FormatId) -> String {
     let name = type_name(format.0).map_or_else(|| format!("type{}", format.0), str::to_owned);
@@ -156,5 +184,9 @@ mod tests {
         assert_eq!(cols_segment(Segment::GateUp, 28672, 4096, 2, &[q4k]), "colsSeg-gateup-28672x4096-b2.q4k");
         assert_eq!(mat_vec_variant(FormatId(14), 128256, 4096, 1), "mvVariant-q6k-128256x4096-c1");
         assert_eq!(format_prefix(FormatId(9999)), "type9999");
+        assert_eq!(tile_beats_deq(q4k), "tileBeatsDeq-q4k");
+        let known = |name| arms(name).is_some();
+        assert!(known("matrixCoresPay") && known("tileBeatsDeq") && known("tileBeatsDeq-q6k"));
+        assert!(!known("tileBeatsDeq-q6_k") && !known("tileBeatsDeq-") && !known("partWgs"));
     }
 }

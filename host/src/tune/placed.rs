@@ -39,8 +39,7 @@ pub(super) struct Parts<'a> {
 
 impl probes::part_wgs::Arms for Parts<'_> {
     fn code(&self) -> Option<[u8; 32]> {
-        let manifest = self.device.manifest(self.asked.0)?;
-        (manifest.present & cajeta_abi::Manifest::CODE_HASH != 0).then_some(manifest.code_hash)
+        self.device.code_hash(self.asked.0)
     }
 
     fn time(&mut self, parts: &[u32]) -> Result<Timed, TuneError> {

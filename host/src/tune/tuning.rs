@@ -12,7 +12,7 @@ use cajeta_plugin_host::Device;
 use super::error::TuneError;
 use super::key;
 use super::overrides::{self, Overrides};
-pub use super::question::{ArmId, Keep, Question, Settled, Spent, Timed};
+pub(super) use super::question::{ArmId, Keep, Question, Settled, Spent, Timed};
 use super::store::{Answer, Autotune, BuildId, BuildParts, DeviceKey};
 use super::timer::Verdict;
 use crate::record::Answered;
@@ -162,7 +162,11 @@ impl Tuning {
             let doubt = self.doubt(&question.name, &build);
             let timed = doubt.as_ref().is_none_or(|doubt| doubt.timed);
             let known = Settled::known(arm, if timed { Answered::Stored } else { Answered::Held });
-            return Ok(Settled { timings: answer.timings, not_stored: doubt.map(|doubt| doubt.why), ..known });
+            return Ok(Settled {
+                timings: answer.timings,
+                not_stored: doubt.map(|doubt| doubt.why),
+                ..known
+            });
         }
         if self.holds.load(Ordering::Acquire) > 0 {
             return Ok(Settled::known(0, Answered::Held));

@@ -6,10 +6,10 @@ use std::cell::RefCell;
 use cajeta_abi::{Fact, Problem};
 use cajeta_plugin_host::{Device, DeviceError, LaunchSpec, List, Queue};
 
-use super::operands::plain_scalars;
+use super::placed_probe::PlacedProbe;
 use super::row_bench::RowBench;
+use super::rows_named::{apart, rows_named};
 use super::sweep::sweep;
-use crate::tune::probes::once::{Arms, Rivals};
 use crate::tune::site::{ArgSet, Footing, Segments, distinct_bytes};
 use crate::tune::timer::{Arm, DeviceQueue, KernelTimer};
 use crate::tune::{FamilyProbe, Timed, TuneError};
@@ -19,17 +19,10 @@ const STEP_NS: f64 = 2e6;
 
 /// Times rows of a device.
 pub struct RowProbe {
-    device: Device,
-    timer: KernelTimer<DeviceQueue>,
+    pub(super) device: Device,
+    pub(super) timer: KernelTimer<DeviceQueue>,
     /// What sweeps the device's caches, once it was asked for.
     sweep: Option<Option<List>>,
-}
-
-/// A [`RowProbe`] of launches that are in place.
-pub struct PlacedProbe<'a> {
-    probe: &'a mut RowProbe,
-    sets: Vec<ArgSet>,
-    step_bytes: u64,
 }
 
 /// Launches of one row within a form.
@@ -70,6 +63,11 @@ impl RowProbe {
         PlacedProbe { probe: self, sets, step_bytes }
     }
 
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
     /// The timer.
     pub fn timer(&mut self) -> &mut KernelTimer<DeviceQueue> {
         &mut self.timer
@@ -103,7 +101,13 @@ impl RowProbe {
             })
         });
         let arms: Vec<_> = arms.collect();
-        self.compare(arms, footing)
+        // Of a whole step, what its forms have in common is not compared.
+        let rows = self.device.backend().rows();
+        let launches = |segments: &Segments| -> Vec<(usize, Problem)> {
+            segments.iter().flatten().map(|launch| (launch.row, launch.problem)).collect()
+        };
+        let what = || rows_named(rows, apart(forms.iter().map(|(_, form)| launches(form)).collect()));
+        self.compare(arms, footing, &what)
     }
 
     /// Times whole forms against each other, in their order.
@@ -137,15 +141,24 @@ impl RowProbe {
             })
         });
         let arms: Vec<_> = arms.collect();
-        self.compare(arms, Footing::NONE)
+        let rows = self.device.backend().rows();
+        let pieces = || forms.iter().flat_map(|form| &form.pieces).map(|piece| (piece.row, piece.problem));
+        self.compare(arms, Footing::NONE, &|| rows_named(rows, pieces().collect()))
     }
 
-    fn footing(&self, sets: usize, distinct: u64, step_bytes: u64) -> Footing {
+    pub(super) fn footing(&self, sets: usize, distinct: u64, step_bytes: u64) -> Footing {
         let cache = self.device.facts().get(Fact::L2_BYTES).unwrap_or(0);
         Footing::of(sets, distinct, step_bytes, cache)
     }
 
-    fn compare<F>(&mut self, arms: Vec<(String, u32, F)>, footing: Footing) -> Result<Timed, TuneError>
+    /// Times arms. `what` names their rows and problems: whoever reads that the device was lost meanwhile
+    /// has to know by what.
+    pub(super) fn compare<F>(
+        &mut self,
+        arms: Vec<(String, u32, F)>,
+        footing: Footing,
+        what: &dyn Fn() -> String,
+    ) -> Result<Timed, TuneError>
     where
         F: Fn(&mut Specs<'_>, u32) -> Result<Vec<LaunchSpec>, DeviceError>,
     {
@@ -172,7 +185,8 @@ impl RowProbe {
             .collect();
         let timings = self.timer.compare(&arms);
         self.timer.sweep_with(None);
-        Ok(Timed { timings: timings?, launches: self.timer.launches() - before })
+        let timings = timings.map_err(|error| TuneError::timing(what, error))?;
+        Ok(Timed { timings, launches: self.timer.launches() - before })
     }
 
     fn sweep(&mut self) -> Result<Option<List>, TuneError> {
@@ -187,7 +201,7 @@ impl RowProbe {
 }
 
 /// Makes launches; their semaphores are zeroed on this queue.
-struct Specs<'a>(&'a mut Queue);
+pub(super) struct Specs<'a>(pub(super) &'a mut Queue);
 
 impl Specs<'_> {
     fn of(&mut self, bench: &RowBench, row: usize, launches: u32) -> Result<Vec<LaunchSpec>, DeviceError> {
@@ -195,79 +209,8 @@ impl Specs<'_> {
     }
 }
 
-impl PlacedProbe<'_> {
-    /// Times a row with its reduction in different numbers of parts.
-    ///
-    /// # Errors
-    /// Whatever keeps it from being launched.
-    pub fn parts(
-        &mut self,
-        row: usize,
-        problem: &Problem,
-        scalars: &[u8],
-        parts: &[u32],
-    ) -> Result<Timed, TuneError> {
-        let arms: Vec<(String, usize, Option<u32>)> =
-            parts.iter().map(|&parts| (parts.to_string(), row, Some(parts))).collect();
-        self.compare(&arms, problem, scalars)
-    }
-
-    /// Times rows that take the same arguments, each in some number of parts.
-    fn compare(
-        &mut self,
-        arms: &[(String, usize, Option<u32>)],
-        problem: &Problem,
-        scalars: &[u8],
-    ) -> Result<Timed, TuneError> {
-        let Some(&(_, first, _)) = arms.first() else { return Ok(Timed::default()) };
-        let probe = &mut *self.probe;
-        let (bench, footing) = if self.sets.is_empty() {
-            let queue = probe.timer.queue().queue();
-            let bench = RowBench::new(&probe.device, queue, first, problem, scalars, &|_| None)?;
-            queue.finish()?;
-            (bench, Footing::NONE)
-        } else {
-            let distinct = distinct_bytes(self.sets.iter().flatten().flatten());
-            let footing = probe.footing(self.sets.len(), distinct, self.step_bytes);
-            (RowBench::over(&probe.device, problem, scalars, self.sets.clone())?, footing)
-        };
-        let bench = &bench;
-        let arm = |(name, row, parts): &(String, usize, Option<u32>)| {
-            let (row, parts) = (*row, *parts);
-            let specs =
-                move |Specs(queue): &mut Specs<'_>, times| bench.specs_in_parts(queue, row, times, parts);
-            (name.clone(), 1, specs)
-        };
-        probe.compare(arms.iter().map(arm).collect(), footing)
-    }
-}
-
-impl FamilyProbe for PlacedProbe<'_> {
-    fn time(&mut self, rows: &[usize], problem: &Problem, scalars: &[u8]) -> Result<Timed, TuneError> {
-        let known = self.probe.device.backend().rows();
-        let name = |row: usize| known.get(row).map(|row| row.name.to_string()).unwrap_or_default();
-        let arms: Vec<(String, usize, Option<u32>)> =
-            rows.iter().map(|&row| (name(row), row, None)).collect();
-        self.compare(&arms, problem, scalars)
-    }
-}
-
 impl FamilyProbe for RowProbe {
     fn time(&mut self, rows: &[usize], problem: &Problem, scalars: &[u8]) -> Result<Timed, TuneError> {
         self.placed(Vec::new(), 0).time(rows, problem, scalars)
-    }
-}
-
-impl Arms for RowProbe {
-    fn time(&mut self, rivals: Rivals, problem: &Problem) -> Result<Timed, TuneError> {
-        let rows = self.device.backend().rows();
-        let form = |row: usize| -> Result<Form, TuneError> {
-            let missing =
-                || TuneError::Untimed { what: format!("row {row}"), why: "it does not exist".into() };
-            let spec = rows.get(row).ok_or_else(missing)?;
-            let pieces = vec![Piece { row, problem: *problem, scalars: plain_scalars(spec)?, times: 1 }];
-            Ok(Form { name: spec.name.to_string(), pieces })
-        };
-        self.forms(&[form(rivals.favoured)?, form(rivals.other)?])
     }
 }

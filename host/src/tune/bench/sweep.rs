@@ -6,8 +6,8 @@ use cajeta_plugin_host::{Device, List, Queue};
 
 use super::operands::plain_scalars;
 use super::row_bench::RowBench;
+use super::tools::plain_tools;
 use crate::tune::TuneError;
-use crate::tune::calibration::rows::tools;
 
 /// Values of a row that is copied.
 const WIDTH: u64 = 4096;
@@ -22,7 +22,7 @@ const VALUE: u64 = 4;
 pub(super) fn sweep(device: &Device, queue: &mut Queue) -> Result<Option<List>, TuneError> {
     let cache = device.facts().get(Fact::L2_BYTES).unwrap_or(0);
     let rows = cache.div_ceil(WIDTH * VALUE);
-    let Some(tool) = tools(device, Op::Copy).into_iter().next().filter(|_| rows > 0) else {
+    let Some(tool) = plain_tools(device, Op::Copy).into_iter().next().filter(|_| rows > 0) else {
         return Ok(None);
     };
     // What is read and what is written each fill the cache once.

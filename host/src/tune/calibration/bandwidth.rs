@@ -8,9 +8,9 @@ use cajeta_catalog::quant::Format;
 use cajeta_plugin_host::Device;
 
 use super::record::Measured;
-use super::rows::{Tool, products, tools};
+use super::rows::products;
 use crate::tune::TuneError;
-use crate::tune::bench::{RowBench, plain_scalars};
+use crate::tune::bench::{RowBench, Tool, plain_scalars, plain_tools};
 use crate::tune::timer::{Arm, BRACKET_NS, DeviceQueue, KernelTimer};
 
 /// Inputs of the mat-vec that reads.
@@ -105,7 +105,7 @@ pub(super) fn fastest(device: &Device, timer: &mut KernelTimer<DeviceQueue>) -> 
     let free = device.mem_info().map_or(u64::MAX, |memory| memory.free.min(memory.largest_alloc));
     let limit = device.facts().get(Fact::LARGEST_BINDING).unwrap_or(u64::MAX).min(free / 8);
     let bytes = cache.saturating_mul(4).clamp(BYTES.0, BYTES.1).min(limit);
-    let copies = tools(device, Op::Copy).into_iter().take(1).map(|tool| (tool, Kind::Copy));
+    let copies = plain_tools(device, Op::Copy).into_iter().take(1).map(|tool| (tool, Kind::Copy));
     // Formats whose decoding is next to nothing: what they take is reading.
     let cheap = [Format::F32, Format::F16, Format::BF16, Format::Q8_0];
     let reads = products(device, Regime::DECODE_ROW, |tool| tool.is_plain()).into_iter();

@@ -8,9 +8,8 @@ use cajeta_plugin_host::{Device, DeviceError, List, Queue};
 
 use super::fact::CalibrationFact;
 use super::record::Measured;
-use super::rows::tools;
 use crate::tune::TuneError;
-use crate::tune::bench::{RowBench, plain_scalars};
+use crate::tune::bench::{RowBench, plain_scalars, plain_tools};
 use crate::tune::timer::{ROUNDS, median};
 
 /// Values of the smallest launch.
@@ -20,7 +19,7 @@ const REPEATS: u32 = 50;
 
 /// The facts, each with what it came to.
 pub(super) fn edges(device: &Device) -> Result<Vec<(CalibrationFact, Measured)>, String> {
-    let first = [Op::Add, Op::Copy].into_iter().find_map(|op| tools(device, op).into_iter().next());
+    let first = [Op::Add, Op::Copy].into_iter().find_map(|op| plain_tools(device, op).into_iter().next());
     let tool = first.ok_or("no row adds or copies plainly")?;
     let by = tool.row.name.to_string();
     let measure = || -> Result<[f64; 4], TuneError> {

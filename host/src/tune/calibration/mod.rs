@@ -9,7 +9,7 @@
 mod fact;
 mod record;
 mod calibrate;
-pub(super) mod rows;
+mod rows;
 mod bandwidth;
 mod peaks;
 mod edges;

@@ -1,18 +1,20 @@
 //! Whether a fusion beats its parts: `colsSeg-gateup-28672x4096-b4.q4k` for segments of projections,
 //! `fused.q4kPanelGemmAddAvx512.512x4096x4096` for the others.
 
-use cajeta_abi::{DtypeId, FormatId, Problem, Row};
+use cajeta_abi::{ArgSpec, DtypeId, FormatId, OpId, Problem, Row, Step};
 use cajeta_catalog::op::{Op, attr};
 use cajeta_catalog::oracle::shapes::{row_ops, step_problems};
 use cajeta_catalog::scalars::scalar_bytes;
 use cajeta_plugin_host::Device;
+use sha2::{Digest, Sha256};
 
 use crate::record::{Answered, Probe, Record};
 use crate::tune::bench::{Form, Piece, RowProbe};
+use crate::tune::declared::{first, is_alone, weight, weights};
 use crate::tune::key::{self, Segment};
 use crate::tune::site::Segments;
 use crate::tune::tuning::{ArmId, Keep, Question, Timed, Tuning};
-use crate::tune::{KernelSource, TuneError};
+use crate::tune::{Found, KernelSource, TuneError};
 
 /// The forms by name.
 const FUSED: &str = "fused";
@@ -48,25 +50,16 @@ pub fn parts(
         let own = scalars.get(at..end)?;
         at = end;
         // The weight of a step is the argument of it that has a format.
-        let weight = step.operands.iter().filter_map(|wire| row.args.get(wire.as_arg()? as usize));
-        let weight =
-            weight.map(|spec| (spec.format, spec.layout)).find(|(format, _)| *format != FormatId::NONE);
+        let read = step.operands.iter().filter_map(|wire| row.args.get(wire.as_arg()? as usize));
+        let read = read.into_iter().find(|spec| spec.format != FormatId::NONE);
+        let as_read = |spec: &ArgSpec| (spec.format, spec.layout);
         let serves = |single: &Row| {
-            let same = single.steps.len() == 1
-                && single.regime == row.regime
-                && single
-                    .steps
-                    .iter()
-                    .all(|other| other.op == op.id() && attr::admits(other.attrs, step.attrs & attr::EXACT));
-            let reads = single.args.iter().map(|spec| (spec.format, spec.layout));
-            let reads = reads.into_iter().find(|(format, _)| *format != FormatId::NONE);
-            same && (weight.is_none() || reads == weight) && admits(single, &problem, own)
+            let exact = |other: &Step| attr::admits(other.attrs, step.attrs & attr::EXACT);
+            let same = is_alone(single, op) && single.steps.iter().all(exact) && single.regime == row.regime;
+            let reads = read.is_none() || weight(single).map(as_read) == read.map(as_read);
+            same && reads && admits(single, &problem, own)
         };
-        let found = (0..rows.len()).filter(|&row| serves(&rows[row]));
-        let row = found.max_by(|&a, &b| {
-            let (a, b) = (&rows[a], &rows[b]);
-            a.priority.cmp(&b.priority).then_with(|| b.name.as_str().cmp(a.name.as_str()))
-        })?;
+        let row = first(rows, &serves)?;
         parts.push(Part { row, problem, scalars: own.to_vec() });
     }
     Some(parts)
@@ -74,9 +67,7 @@ pub fn parts(
 
 /// The key of a fusion's answer.
 pub fn name(row: &Row, problem: &Problem, parts: &[Part], rows: &[Row]) -> String {
-    let is_product = |part: &&Part| {
-        rows.get(part.row).is_some_and(|row| row.steps.iter().all(|step| step.op == Op::Matmul.id()))
-    };
+    let is_product = |part: &&Part| rows.get(part.row).is_some_and(|row| is_alone(row, Op::Matmul));
     let products: Vec<&Part> = parts.iter().filter(is_product).collect();
     let outputs = products.iter().map(|part| part.problem.n).fold(0u64, u64::saturating_add);
     let segment = match products.len() {
@@ -92,15 +83,47 @@ pub fn name(row: &Row, problem: &Problem, parts: &[Part], rows: &[Row]) -> Strin
 
 /// Formats of a row's weights in blocks, each once.
 fn formats(row: &Row) -> Vec<FormatId> {
-    let weights =
-        row.args.iter().filter(|spec| spec.dtype == DtypeId::BYTES && spec.format != FormatId::NONE);
     let mut formats: Vec<FormatId> = Vec::new();
-    for spec in weights {
+    for spec in weights(row).filter(|spec| spec.dtype == DtypeId::BYTES) {
         if !formats.contains(&spec.format) {
             formats.push(spec.format);
         }
     }
     formats
+}
+
+/// The rows that may have a part in doing in parts what a fusion does: those of its regime that compute a
+/// stretch of its ops over its formats, and packs. A smaller fusion may serve instead of the rows of single
+/// steps, so what is compared depends on all of them.
+fn stand_ins(rows: &[Row], fused: &Row) -> Vec<usize> {
+    let ops: Vec<OpId> = fused.steps.iter().map(|step| step.op).collect();
+    let is_part = |row: &Row| {
+        let own: Vec<OpId> = row.steps.iter().map(|step| step.op).collect();
+        let stretch = own.len() < ops.len() && ops.windows(own.len().max(1)).any(|some| some == own);
+        let reads = |spec: &ArgSpec| weights(fused).any(|known| known.format == spec.format);
+        let part = stretch && weights(row).all(reads);
+        row.regime == fused.regime && (part || is_alone(row, Op::Pack))
+    };
+    (0..rows.len()).filter(|&row| is_part(&rows[row])).collect()
+}
+
+/// One hash of all code that may run in parts. Code without a hash goes by the version of the plugin, which
+/// every answer holds for alone.
+fn code_in_parts(rows: &[Row], fused: &Row, arms: &dyn Arms) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    let mut stand_ins: Vec<(&str, Option<[u8; 32]>)> = stand_ins(rows, fused)
+        .into_iter()
+        .filter_map(|row| Some((rows.get(row)?.name.as_str(), arms.code(row))))
+        .collect();
+    stand_ins.sort_unstable();
+    for (name, code) in stand_ins {
+        // Lengths before texts, so that no two lists run into the same bytes.
+        digest.update((name.len() as u64).to_le_bytes());
+        digest.update(name.as_bytes());
+        digest.update([u8::from(code.is_some())]);
+        digest.update(code.unwrap_or_default());
+    }
+    digest.finalize().into()
 }
 
 /// What the probe asks to be launched.
@@ -113,17 +136,6 @@ pub trait Arms {
     /// # Errors
     /// Whatever keeps them from being timed.
     fn time(&mut self) -> Result<Timed, TuneError>;
-}
-
-/// What was found about a fusion.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Found {
-    /// Whether it is to serve.
-    pub pays: bool,
-    /// How that came about.
-    pub answered: Answered,
-    /// The name of the question.
-    pub question: String,
 }
 
 /// Settles whether a fusion pays; the name of its family fixes the answer too. Nothing while timing is
@@ -141,16 +153,10 @@ pub fn settle(
 ) -> Result<Option<Found>, TuneError> {
     let Some(row) = rows.get(fused) else { return Ok(None) };
     let (name, family) = (name(row, problem, parts, rows), key::family_label(row));
-    // The parts' code counts as one piece: any change of it is a change.
     let names = parts.iter().filter_map(|part| rows.get(part.row)).map(|row| row.name.as_str());
-    let code = parts.iter().try_fold([0u8; 32], |mut all, part| {
-        let hash = arms.code(part.row)?;
-        all.iter_mut().zip(hash).for_each(|(all, byte)| *all = all.rotate_left(1) ^ byte);
-        Some(all)
-    });
     let ids = vec![
         ArmId { name: row.name.to_string(), code: arms.code(fused) },
-        ArmId { name: names.collect::<Vec<_>>().join("+"), code },
+        ArmId { name: names.collect::<Vec<_>>().join("+"), code: Some(code_in_parts(rows, row, arms)) },
     ];
     let question = Question { name: name.clone(), scope: &family, arms: ids, keep: Keep::Stored };
     let settled = tuning.settle(&question, &mut || arms.time())?;
@@ -198,8 +204,7 @@ impl<'a> DeviceArms<'a> {
 
 impl Arms for DeviceArms<'_> {
     fn code(&self, row: usize) -> Option<[u8; 32]> {
-        let manifest = self.device.manifest(row)?;
-        (manifest.present & cajeta_abi::Manifest::CODE_HASH != 0).then_some(manifest.code_hash)
+        self.device.code_hash(row)
     }
 
     fn time(&mut self) -> Result<Timed, TuneError> {
@@ -257,6 +262,40 @@ mod tests {
             assert_eq!(stored.value, "q4kCols+q4kCols+gluSilu");
         }
         assert_eq!(arms.1, 1);
+    }
+
+    #[test]
+    fn the_code_of_all_that_may_serve_in_parts_is_in_the_build() {
+        struct Codes(Option<usize>);
+        impl Arms for Codes {
+            fn code(&self, row: usize) -> Option<[u8; 32]> {
+                Some([if self.0 == Some(row) { 0xFF } else { row as u8 }; 32])
+            }
+
+            fn time(&mut self) -> Result<Timed, TuneError> {
+                Ok(timed(&[3.0, 2.0]))
+            }
+        }
+        let cols = Regime::DECODE_COLS;
+        let mut rows = registry();
+        rows.push(steps(row("q4kColsPair", "", cols, 1), &[Op::Matmul, Op::Matmul]));
+        rows.push(steps(row("packCols", "", cols, 1), &[Op::Pack]));
+        rows.push(row("q4kMatVec", "", Regime::DECODE_ROW, 1));
+        rows.push(steps(row("colsAdd", "", cols, 1), &[Op::Add]));
+        assert_eq!(stand_ins(&rows, &rows[2]), [0, 1, 3, 4]);
+        let problem = Problem { m: 4, n: 14336, k: 4096, batch: 1, aux: 0 };
+        let part = |row| Part { row, problem, scalars: Vec::new() };
+        let parts = [part(0), part(0), part(1)];
+        let folder = tempfile::tempdir().expect("a folder");
+        let launches = |changed: Option<usize>| {
+            let tuning = tuning(Some(folder.path()), None);
+            settle(&tuning, &rows, 2, &problem, &parts, &mut Codes(changed)).expect("settled");
+            tuning.spent().stored
+        };
+        assert_eq!((launches(None), launches(None)), (100, 0));
+        for (row, timed) in [(2, 100), (0, 100), (3, 100), (4, 100), (5, 0), (6, 0)] {
+            assert_eq!(launches(Some(row)), timed, "{}", rows[row].name);
+        }
     }
 
     #[test]

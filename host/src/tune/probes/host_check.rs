@@ -11,7 +11,8 @@ use cajeta_model_arch::quant::reference_matvec;
 use cajeta_plugin_host::{BufferSpan, Device, LaunchSpec, Queue};
 
 use crate::tune::TuneError;
-use crate::tune::bench::{Random, plain_scalars};
+use crate::tune::bench::{Random, plain_scalars, rows_named};
+use crate::tune::declared::{first, is_alone};
 
 /// Error of an output, against the size of its column, at which a kernel is wrong and not inexact: int8
 /// activations stay far below it.
@@ -39,6 +40,18 @@ struct Arguments {
     out: usize,
     relayout: Option<usize>,
     pack: Option<usize>,
+}
+
+/// An operand in the layout that a row reads it in.
+#[derive(Clone, Copy)]
+struct Operand {
+    /// The argument that reads it.
+    arg: usize,
+    /// The row that makes it, and its problem.
+    made_by: Option<usize>,
+    problem: Problem,
+    /// What it is made from.
+    shape: Shape,
 }
 
 impl<'a> HostCheck<'a> {
@@ -77,14 +90,16 @@ impl<'a> HostCheck<'a> {
         let blocks = if format == Format::F32 { random.floats(blocks) } else { random.blocks(blocks) };
         let inputs = random.floats(bytes_of(m.checked_mul(k).and_then(|values| values.checked_mul(4)))?);
 
-        let shape = Shape { format: FormatId(format.id()), rows: n, width: k };
-        let relaid = Problem { n, k, ..Problem::default() };
         let blocks_there = self.there(queue, &blocks, padding(spec, weight))?;
-        let blocks_there = self.relaid(queue, relayout, blocks_there, relaid, shape, spec, weight)?;
-        let shape = Shape { format: FormatId::NONE, rows: m, width: k };
-        let packed = Problem { m, k, ..Problem::default() };
+        let shape = Shape { format: FormatId(format.id()), rows: n, width: k };
+        let problem_of = Problem { n, k, ..Problem::default() };
+        let relaid = Operand { arg: weight, made_by: relayout, problem: problem_of, shape };
+        let blocks_there = self.relaid(queue, spec, relaid, blocks_there)?;
         let inputs_there = self.there(queue, &inputs, padding(spec, x))?;
-        let inputs_there = self.relaid(queue, pack, inputs_there, packed, shape, spec, x)?;
+        let shape = Shape { format: FormatId::NONE, rows: m, width: k };
+        let problem_of = Problem { m, k, ..Problem::default() };
+        let packed = Operand { arg: x, made_by: pack, problem: problem_of, shape };
+        let inputs_there = self.relaid(queue, spec, packed, inputs_there)?;
 
         let out_bytes = bytes_of(m.checked_mul(n).and_then(|values| values.checked_mul(4)))?;
         let out_there = self.there(queue, &vec![0xFF; out_bytes], padding(spec, out))?;
@@ -110,20 +125,16 @@ impl<'a> HostCheck<'a> {
         Ok(span)
     }
 
-    /// An operand in the layout that argument `arg` of `reader` has, made by the row `by`; as it is
-    /// without one.
-    #[allow(clippy::too_many_arguments)]
+    /// An operand as `reader` has it; as it is where no row makes it.
     fn relaid(
         &self,
         queue: &mut Queue,
-        by: Option<usize>,
-        from: BufferSpan,
-        problem: Problem,
-        shape: Shape,
         reader: &Row,
-        arg: usize,
+        operand: Operand,
+        from: BufferSpan,
     ) -> Result<BufferSpan, TuneError> {
-        let (Some(by), Some(spec)) = (by, reader.args.get(arg)) else { return Ok(from) };
+        let Operand { arg, made_by, problem, shape } = operand;
+        let (Some(by), Some(spec)) = (made_by, reader.args.get(arg)) else { return Ok(from) };
         let bytes = self.device.backend().layout_bytes(spec.layout, &[shape])?;
         let with_padding = bytes.saturating_add(u64::from(spec.padding));
         let to = self.device.alloc(with_padding, MemoryKind::DEVICE, false)?.span(0, bytes)?;
@@ -164,8 +175,9 @@ impl<'a> HostCheck<'a> {
             scratch,
             semaphores,
         }])?;
-        let ticket = queue.submit(&list)?;
-        Ok(queue.wait(ticket)?)
+        let launched = queue.submit(&list).and_then(|ticket| queue.wait(ticket));
+        let rows = device.backend().rows();
+        launched.map_err(|error| TuneError::timing(&|| rows_named(rows, vec![(row, *problem)]), error))
     }
 }
 
@@ -215,7 +227,6 @@ fn changes(
     admits: &dyn Fn(&Row) -> bool,
 ) -> Option<usize> {
     let serves = |row: &Row| {
-        let alone = row.steps.len() == 1 && row.steps.iter().all(|step| step.op == op.id());
         let args = ends(row).and_then(|(from, to)| row.args.get(from).zip(row.args.get(to)));
         let (source, target) = match op {
             Op::Relayout => (LayoutId::GGUF, format),
@@ -223,9 +234,9 @@ fn changes(
         };
         let fits = args
             .is_some_and(|(from, to)| from.layout == source && from.format == target && to.layout == layout);
-        alone && row.regime == regime && fits && admits(row)
+        is_alone(row, op) && row.regime == regime && fits && admits(row)
     };
-    super::first(rows, &serves)
+    first(rows, &serves)
 }
 
 /// The arguments that a change of layout of one operand reads and writes.

@@ -1,31 +1,17 @@
-//! Comparisons that are made once per process and kept in memory: `matrixCoresPay`, whether the matrix
-//! cores pay at all here, and `tileBeatsDeq`, the tile over a file's blocks against the route over widened
-//! weights.
+//! Comparisons that are made once per load and kept in memory: `matrixCoresPay`, whether the matrix cores pay
+//! at all here, and `tileBeatsDeq`, the tile over a file's blocks against the route over widened weights.
 
 use std::collections::BTreeMap;
 
-use cajeta_abi::{ArgSpec, Capability, FormatId, LayoutId, Problem, Regime, Row, Step};
+use cajeta_abi::{ArgSpec, FormatId, LayoutId, Problem, Regime, Row, Step};
 use cajeta_catalog::op::Op;
 
 use crate::record::{Answered, ArmTiming, Probe, Record};
-use crate::route::rows::format_name;
-use crate::tune::TuneError;
+use crate::tune::bench::{Form, Piece, RowProbe, plain_scalars};
+use crate::tune::declared::{first, is_alone, is_matrix, weight};
+use crate::tune::key::{self, DEQ, MATRIX, MATRIX_CORES_PAY, PLAIN, TILE, TILE_BEATS_DEQ};
 use crate::tune::tuning::{ArmId, Keep, Question, Timed, Tuning};
-
-/// The name of the question about matrix cores; its arms are [`MATRIX`] and [`PLAIN`].
-pub const MATRIX_CORES_PAY: &str = "matrixCoresPay";
-/// The name of the question about the tile and the widened route; its arms are [`TILE`] and [`DEQ`]. The
-/// question of one format has the format's name behind it.
-pub const TILE_BEATS_DEQ: &str = "tileBeatsDeq";
-
-/// The arm on matrix cores.
-pub const MATRIX: &str = "matrix";
-/// The arm without them.
-pub const PLAIN: &str = "plain";
-/// The arm over a file's blocks.
-pub const TILE: &str = "tile";
-/// The arm over widened weights.
-pub const DEQ: &str = "deq";
+use crate::tune::{KernelSource, TuneError};
 
 /// Percent by which matrix cores must lead: less than that is not worth what they round.
 const MATRIX_LEAD: f64 = 10.0;
@@ -42,26 +28,11 @@ pub struct Rivals {
     pub other: usize,
 }
 
-/// Whether a row runs on matrix cores.
-pub fn is_matrix(row: &Row) -> bool {
-    let matrix = [Capability::MATRIX_F16, Capability::MATRIX_INT8];
-    row.needs.iter().any(|need| matrix.contains(&need.capability))
-}
-
 /// The layout in which a row reads weights of a format, if it is one product over them and nothing else.
 fn product_over(row: &Row, regime: Regime, format: FormatId) -> Option<LayoutId> {
-    let product = row.steps.len() == 1 && row.steps.iter().all(|step| step.op == Op::Matmul.id());
-    let weight = row.args.iter().find(|spec| spec.format != FormatId::NONE)?;
-    (product && row.regime == regime && weight.format == format).then_some(weight.layout)
-}
-
-/// The row that declared order puts first among those that serve.
-fn first(rows: &[Row], serves: &dyn Fn(&Row) -> bool) -> Option<usize> {
-    let order = |&a: &usize, &b: &usize| {
-        let (a, b) = (&rows[a], &rows[b]);
-        a.priority.cmp(&b.priority).then_with(|| b.name.as_str().cmp(a.name.as_str()))
-    };
-    (0..rows.len()).filter(|&row| serves(&rows[row])).max_by(order)
+    let weight = weight(row)?;
+    let asked_for = row.regime == regime && weight.format == format;
+    (is_alone(row, Op::Matmul) && asked_for).then_some(weight.layout)
 }
 
 /// The first product of a regime on matrix cores, and the first without them, that `admits` lets through;
@@ -147,6 +118,20 @@ pub trait Arms {
     fn time(&mut self, rivals: Rivals, problem: &Problem) -> Result<Timed, TuneError>;
 }
 
+impl Arms for RowProbe {
+    fn time(&mut self, rivals: Rivals, problem: &Problem) -> Result<Timed, TuneError> {
+        let form = |row: usize| -> Result<Form, TuneError> {
+            let missing =
+                || TuneError::Untimed { what: format!("row {row}"), why: "it does not exist".into() };
+            let spec = self.device().rows().get(row).ok_or_else(missing)?;
+            let pieces = vec![Piece { row, problem: *problem, scalars: plain_scalars(spec)?, times: 1 }];
+            Ok(Form { name: spec.name.to_string(), pieces })
+        };
+        let forms = [form(rivals.favoured)?, form(rivals.other)?];
+        self.forms(&forms)
+    }
+}
+
 /// Which of the two questions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asks {
@@ -161,7 +146,7 @@ impl Asks {
     pub fn name(self) -> String {
         match self {
             Asks::MatrixCores => MATRIX_CORES_PAY.to_owned(),
-            Asks::Tile(format) => format!("{TILE_BEATS_DEQ}-{}", format_name(format).to_lowercase()),
+            Asks::Tile(format) => key::tile_beats_deq(format),
         }
     }
 
@@ -188,16 +173,6 @@ impl Asks {
             Asks::MatrixCores => leads(first, other, MATRIX_LEAD),
             Asks::Tile(_) => !leads(other, first, DEQ_LEAD),
         })
-    }
-}
-
-/// The arms of the question of this name; nothing when it is neither.
-pub fn arms(name: &str) -> Option<[&'static str; 2]> {
-    let of_a_format = name.strip_prefix(TILE_BEATS_DEQ).is_some_and(|rest| rest.starts_with('-'));
-    match name {
-        MATRIX_CORES_PAY => Some(Asks::MatrixCores.arms()),
-        _ if name == TILE_BEATS_DEQ || of_a_format => Some(Asks::Tile(FormatId::NONE).arms()),
-        _ => None,
     }
 }
 
@@ -250,6 +225,7 @@ mod tests {
     use crate::tune::choice_tests::{needing, row};
     use crate::tune::tuning::Spent;
     use crate::tune::tuning::tests::{timed, tuning};
+    use cajeta_abi::Capability;
     use cajeta_abi::abi_stable::std_types::RSlice;
 
     const Q4K: FormatId = FormatId(12);
@@ -299,7 +275,7 @@ mod tests {
             let found = settle(&choices, Asks::MatrixCores, rivals, &Problem::default(), &mut arms);
             assert_eq!(found.expect("settled"), Some(Found { favoured: false, answered }));
         }
-        assert_eq!(choices.spent(), Spent { stored: 0, memory: 100 }, "once per process");
+        assert_eq!(choices.spent(), Spent { stored: 0, memory: 100 }, "once per load");
         assert_eq!(tuning(Some(folder.path()), None).store().recall(MATRIX_CORES_PAY), None);
     }
 
@@ -318,8 +294,11 @@ mod tests {
         let rivals = Rivals { favoured: 0, other: 1 };
         let mut arms = Fake(vec![200.0, 100.0]);
         let busy = tuning(None, Some(50));
-        let found = settle(&busy, Asks::Tile(Q4K), rivals, &Problem::default(), &mut arms);
-        assert_eq!(found.expect("not lost"), None);
+        for _ in 0..2 {
+            let found = settle(&busy, Asks::Tile(Q4K), rivals, &Problem::default(), &mut arms);
+            assert_eq!(found.expect("not lost"), None, "nor when it is asked again");
+        }
+        assert_eq!(busy.spent().memory, 100, "it is not timed again");
     }
 
     #[test]
@@ -336,7 +315,7 @@ mod tests {
         assert_eq!(asked(), Some(Found { favoured: false, answered: Answered::Overridden }));
         choices.set_override(&Asks::Tile(Q4K).name(), Some(TILE));
         assert_eq!(asked().map(|found| found.favoured), Some(true), "one format before all");
-        assert_eq!(Asks::Tile(Q4K).name(), "tileBeatsDeq-q4_k");
+        assert_eq!(Asks::Tile(Q4K).name(), "tileBeatsDeq-q4k");
     }
 
     #[test]
