@@ -6,9 +6,10 @@ use cajeta_abi::{OpId, Problem, Regime, Row};
 use cajeta_catalog::op::Op;
 
 use super::choice::question_name;
+use super::declared::is_matrix;
 use super::key;
 use super::key::Heads;
-use super::probes::{fused, once};
+use super::question::Found;
 use crate::record::Answered;
 use crate::route::rows::{RowCall, RowQuery, RowRoute};
 use crate::route::{Origin, Preference, Preferred, Route, RouteCall, RouteQuery};
@@ -19,10 +20,12 @@ const SLOWER: &str = "measured slower than its parts";
 const TOLD: &str = "an override runs its parts";
 /// The farthest that steps of several sequences answer for each other, in thousandths of their ratio.
 const NEAR: u64 = 1500;
+/// The gate of rows that answer wrong.
+const WRONG: &str = "differs from the host's mat-vec";
 /// The gate of rows on matrix cores that do not pay.
-const NO_MATRIX: &str = once::MATRIX_CORES_PAY;
+const NO_MATRIX: &str = key::MATRIX_CORES_PAY;
 /// The gate of rows over blocks that the widened route beats.
-const WIDENED: &str = once::TILE_BEATS_DEQ;
+const WIDENED: &str = key::TILE_BEATS_DEQ;
 
 /// A question about a family, or a row, but for its rows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -99,6 +102,10 @@ pub struct Answers {
     parts: Option<u32>,
     /// Rows that run on matrix cores, where those do not pay.
     no_matrix: BTreeSet<String>,
+    /// Rows that answer wrong: they serve nowhere.
+    wrong: BTreeSet<String>,
+    /// Formats for which no row over several sequences is left that answers right.
+    each_only: BTreeSet<u32>,
     /// By the row over blocks that steps back where the widened one serves.
     widened: BTreeMap<String, Widened>,
 }
@@ -113,14 +120,11 @@ impl Answers {
         row: &str,
         answered: Answered,
     ) {
-        let origin = match answered {
-            Answered::Stored => Origin::Stored,
-            Answered::Measured => Origin::Measured,
-            Answered::Overridden => Origin::Overridden,
-            // Declared order says the same, unless the device cannot run its first.
-            Answered::Outright | Answered::Held if row == route.name() => return,
-            Answered::Outright | Answered::Held => Origin::Declared,
-        };
+        let origin = Origin::of(answered);
+        // Declared order says the same, unless the device cannot run its first.
+        if origin == Origin::Declared && row == route.name() {
+            return;
+        }
         self.steps.insert(route.family().to_owned(), route.row().problem_step as usize);
         let place = place(route, problem, Heads::of(route.row(), scalars));
         let question = question_name(route.row(), problem, scalars);
@@ -151,13 +155,8 @@ impl Answers {
     }
 
     /// Whether a fusion pays at a problem.
-    pub fn put_found(&mut self, route: &RowRoute<'_>, problem: &Problem, found: &fused::Found) {
-        let origin = match found.answered {
-            Answered::Stored => Origin::Stored,
-            Answered::Measured => Origin::Measured,
-            Answered::Overridden => Origin::Overridden,
-            Answered::Outright | Answered::Held => Origin::Declared,
-        };
+    pub fn put_found(&mut self, route: &RowRoute<'_>, problem: &Problem, found: &Found) {
+        let origin = Origin::of(found.answered);
         self.insert_fusion(
             route,
             problem,
@@ -184,13 +183,29 @@ impl Answers {
 
     /// Whether matrix cores pay at all; where they do not, rows on them are held back.
     pub fn put_matrix_cores(&mut self, rows: &[Row], pays: bool) {
-        let on_them = rows.iter().filter(|row| !pays && once::is_matrix(row));
+        let on_them = rows.iter().filter(|row| !pays && is_matrix(row));
         self.no_matrix = on_them.map(|row| row.name.to_string()).collect();
     }
 
     /// Whether a row runs on matrix cores that do not pay.
     pub fn holds_matrix_back(&self, row: &str) -> bool {
         self.no_matrix.contains(row)
+    }
+
+    /// That a row answers wrong: nothing is served by it from here on.
+    pub fn put_wrong(&mut self, row: &str) {
+        self.wrong.insert(row.to_owned());
+    }
+
+    /// Whether a row was found to answer wrong.
+    pub fn is_wrong(&self, row: &str) -> bool {
+        self.wrong.contains(row)
+    }
+
+    /// That no row over several sequences is left for a format: each has a launch of its own, however many
+    /// they are.
+    pub fn put_each_only(&mut self, format: cajeta_abi::FormatId) {
+        self.each_only.insert(format.0);
     }
 
     /// That `over_blocks` steps back for `widened` wherever that serves, from `least` rows on.
@@ -219,6 +234,8 @@ impl Answers {
         self.steps.extend(later.steps);
         self.cols.extend(later.cols);
         self.no_matrix.extend(later.no_matrix);
+        self.wrong.extend(later.wrong);
+        self.each_only.extend(later.each_only);
         self.widened.extend(later.widened);
     }
 
@@ -227,15 +244,12 @@ impl Answers {
         self.cols.insert((format.0, columns), (pays, origin));
     }
 
-    /// Whether one launch over `columns` sequences beats as many of one row: as settled for the nearest
-    /// number; nothing where it was not settled for the format at all.
-    pub fn cols_pay(&self, format: cajeta_abi::FormatId, columns: u64) -> Option<bool> {
-        self.cols(format, columns).map(|(_, pays, _)| pays)
-    }
-
     /// How it was found that as many launches of one row beat one launch over `columns` sequences; nothing
     /// where it was not.
     pub fn launch_each(&self, format: cajeta_abi::FormatId, columns: u64) -> Option<Origin> {
+        if self.each_only.contains(&format.0) {
+            return Some(Origin::Measured);
+        }
         self.cols(format, columns).and_then(|(_, pays, origin)| (!pays).then_some(origin))
     }
 
@@ -252,11 +266,11 @@ impl Answers {
         nearest.map(|(&(_, columns), &(pays, origin))| (columns, pays, origin))
     }
 
-    /// How many questions are settled.
+    /// How many questions are settled, with those of rows that answer wrong.
     pub fn len(&self) -> usize {
         let shapes = self.members.values().flat_map(BTreeMap::values).map(BTreeMap::len).sum::<usize>();
         let fusions = self.fusions.values().flat_map(BTreeMap::values).map(BTreeMap::len).sum::<usize>();
-        shapes + fusions + self.cols.len() + usize::from(self.parts.is_some())
+        shapes + fusions + self.cols.len() + self.wrong.len() + usize::from(self.parts.is_some())
     }
 
     /// Whether none is.
@@ -300,6 +314,10 @@ impl Preference<RowCall<'_>> for Answers {
     fn confirmed(&self, row: &str, call: &RowCall<'_>) -> Option<Origin> {
         let fusion = self.fusion(row, call)?;
         fusion.pays.then_some(fusion.origin)
+    }
+
+    fn refused<'s>(&'s self, row: &str, _call: &RowCall<'_>) -> Option<&'s str> {
+        self.wrong.contains(row).then_some(WRONG)
     }
 
     fn held_back<'s>(&'s self, row: &str, call: &RowCall<'_>) -> Option<&'s str> {
@@ -361,13 +379,29 @@ mod tests {
     fn columns_are_answered_by_format() {
         let mut answers = Answers::default();
         let (q4k, q6k) = (FormatId(12), FormatId(14));
-        assert_eq!(answers.cols_pay(q4k, 4), None);
+        assert_eq!(answers.cols_question(q4k, 4), None);
         answers.put_cols(q4k, 2, false, Origin::Stored);
         answers.put_cols(q4k, 8, true, Origin::Measured);
         let each = [2, 3, 8].map(|columns| answers.launch_each(q4k, columns));
         assert_eq!(each, [Some(Origin::Stored), Some(Origin::Stored), None]);
-        let pay = [2, 12, 16].map(|columns| answers.cols_pay(q4k, columns));
-        assert_eq!(pay, [Some(false), Some(true), None]);
-        assert_eq!((answers.cols_pay(q6k, 2), answers.len()), (None, 2));
+        let asked = [2, 12, 16].map(|columns| answers.cols_question(q4k, columns));
+        let settled = ["colsPays-q4k-b2", "colsPays-q4k-b8"].map(|name| Some(name.to_owned()));
+        assert_eq!(asked, [settled[0].clone(), settled[1].clone(), None]);
+        assert_eq!((answers.cols_question(q6k, 2), answers.len()), (None, 2));
+    }
+
+    #[test]
+    fn rows_that_answer_wrong_are_remembered_through_a_merge() {
+        let (q4k, q6k) = (FormatId(12), FormatId(14));
+        let mut found = Answers::default();
+        found.put_wrong("q4kCols");
+        found.put_cols(q4k, 8, true, Origin::Stored);
+        found.put_each_only(q4k);
+        let mut answers = Answers::default();
+        answers.merge(found);
+        assert!(answers.is_wrong("q4kCols") && !answers.is_wrong("q6kCols"));
+        let each = [2, 8, 64].map(|columns| answers.launch_each(q4k, columns));
+        assert_eq!(each, [Some(Origin::Measured); 3], "whatever was found of a row that is out now");
+        assert_eq!((answers.launch_each(q6k, 8), answers.len()), (None, 2));
     }
 }

@@ -3,22 +3,20 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use cajeta_abi::{FormatId, Problem, Row};
+use cajeta_abi::{Problem, Row};
 use cajeta_catalog::op::Op;
 use cajeta_plugin_host::{Device, DeviceError};
 
 use super::answers::Answers;
-use super::bench::{RowProbe, plain_scalars};
+use super::bench::RowProbe;
 use super::choice::ShapeChoice;
-use super::columns::{Largest, LargestWeights};
+use super::columns::{Columns, LargestWeights};
 use super::error::TuneError;
 use super::family::{KernelSource, TileFamily, Usable, gates_hold};
 use super::placed::{Forms, InPlace, Parts};
 use super::probes;
-use super::probes::cols::Asked;
-use super::site::{Segments, Site};
+use super::site::Site;
 use super::tuning::{Hold, Tuning};
-use crate::route::Origin;
 use crate::route::rows::RowRoute;
 
 /// Settles questions of one device, each once.
@@ -105,7 +103,19 @@ impl<'a> Prewarm<'a> {
         let rows = self.device.backend().rows();
         let Some(lead) = rows.get(row) else { return Ok(()) };
         for largest in self.largest.pass(row, lead, problem, scalars) {
-            self.columns(&largest, site)?;
+            let _hold = self.hold();
+            let usable = self.usable;
+            let mut columns = Columns {
+                tuning: self.tuning,
+                device: self.device,
+                admits: &|row: &Row, problem: &Problem, scalars: &[u8]| {
+                    usable(row) && gates_hold(row, problem, scalars)
+                },
+                probe: &mut self.probe,
+                answers: &mut self.answers,
+                found: &mut self.columns,
+            };
+            columns.ask(&largest, site)?;
         }
         let problem_of = [problem.m, problem.n, problem.k];
         if !self.seen.insert((row, problem_of, scalars.to_vec())) {
@@ -132,46 +142,6 @@ impl<'a> Prewarm<'a> {
         }
         if lead.steps.len() > 1 {
             self.fusion(&family, serving, problem, scalars, site)?;
-        }
-        Ok(())
-    }
-
-    /// Settles whether one launch over `columns` sequences pays for a format, at a weight of so many
-    /// rows and columns.
-    ///
-    /// # Errors
-    /// When the device is lost.
-    pub fn cols(&mut self, format: FormatId, columns: u64, rows: u64, cols: u64) -> Result<(), TuneError> {
-        self.cols_over(Asked { format, columns, n: rows, k: cols, layout: None }, &mut |_| Ok(None))
-    }
-
-    /// Likewise in the place where a step has the launch.
-    fn columns(&mut self, largest: &Largest, site: &mut dyn Site) -> Result<(), TuneError> {
-        let Largest { asked, row, problem, scalars } = largest;
-        self.cols_over(*asked, &mut |trial| {
-            let forms = site.forms(*row, problem, scalars, trial)?;
-            let forms = forms.and_then(|forms| <[Segments; 2]>::try_from(forms).ok());
-            Ok(forms.map(|forms| (forms, site.step_bytes())))
-        })
-    }
-
-    fn cols_over(&mut self, asked: Asked, in_place: &mut probes::cols::Trial<'_>) -> Result<(), TuneError> {
-        let usable = self.usable;
-        let admitted = |row: &Row, problem: &Problem, scalars: &[u8]| admits(usable, row, problem, scalars);
-        let alone = |row: &Row, problem: &Problem| {
-            plain_scalars(row).is_ok_and(|scalars| admitted(row, problem, &scalars))
-        };
-        let Some(pair) = probes::cols::pair(self.device.backend().rows(), &asked, &alone) else {
-            return Ok(());
-        };
-        let _hold = self.hold();
-        let mut trial = [self.answers.clone(), self.answers.clone()];
-        trial[1].put_cols(asked.format, asked.columns, false, Origin::Measured);
-        let mut there = || in_place(&trial);
-        let mut arms =
-            probes::cols::DeviceArms::new(self.device, &mut self.probe, pair, &admitted, &mut there);
-        if let Some((pays, origin)) = probes::cols::settle(self.tuning, &mut arms, &pair)? {
-            self.columns.put_cols(asked.format, asked.columns, pays, origin);
         }
         Ok(())
     }
@@ -246,12 +216,9 @@ impl<'a> Prewarm<'a> {
         Ok(())
     }
 
+    /// Whether the device can run a row at a problem, and it is not known to answer wrong.
     fn admits(&self, row: &Row, problem: &Problem, scalars: &[u8]) -> bool {
-        admits(self.usable, row, problem, scalars)
+        let right = !self.answers.is_wrong(row.name.as_str());
+        right && (self.usable)(row) && gates_hold(row, problem, scalars)
     }
-}
-
-/// Whether a device can run a row at a problem.
-fn admits(usable: &Usable<'_>, row: &Row, problem: &Problem, scalars: &[u8]) -> bool {
-    usable(row) && gates_hold(row, problem, scalars)
 }

@@ -1,7 +1,7 @@
 //! Whether one launch over several sequences beats as many launches of one row: `colsPays-q4k-b4`.
 //!
-//! The kernel is checked against the host's mat-vec first ([`super::host_check`]). Where one is wrong, a
-//! launch a sequence serves; where nobody can tell, the rows stay as declared.
+//! The kernel is checked against the host's mat-vec first ([`super::host_check`]). One that is wrong is said to
+//! be, and serves nowhere; where nobody can tell, the rows stay as declared.
 
 use cajeta_abi::{FormatId, LayoutId, Problem, Regime, Row};
 use cajeta_catalog::op::Op;
@@ -12,6 +12,7 @@ use crate::record::{Answered, Probe, Record};
 use crate::route::Origin;
 use crate::tune::Answers;
 use crate::tune::bench::{Form, Piece, RowProbe, plain_scalars};
+use crate::tune::declared::{first, is_alone, weight};
 use crate::tune::site::Segments;
 use crate::tune::tuning::{ArmId, Keep, Question, Timed, Tuning};
 use crate::tune::{KernelSource, TuneError, key};
@@ -51,9 +52,9 @@ impl Asked {
     pub fn of(row: &Row, problem: &Problem) -> Option<Asked> {
         let is_product = |step: usize| row.steps.get(step).is_some_and(|step| step.op == Op::Matmul.id());
         let begins = is_product(0) && is_product(row.problem_step as usize);
-        let (format, layout) = weight(row).filter(|_| begins && row.regime == Regime::DECODE_COLS)?;
+        let weight = weight(row).filter(|_| begins && row.regime == Regime::DECODE_COLS)?;
         let Problem { m, n, k, .. } = *problem;
-        (m > 1).then_some(Asked { format, columns: m, n, k, layout: Some(layout) })
+        (m > 1).then_some(Asked { format: weight.format, columns: m, n, k, layout: Some(weight.layout) })
     }
 
     /// Values of the weight.
@@ -69,23 +70,17 @@ impl Asked {
 /// The first rows of both kinds that `admits` lets through, those first that read the weight as the step
 /// does; nothing when one kind is missing.
 pub fn pair(rows: &[Row], asked: &Asked, admits: &dyn Fn(&Row, &Problem) -> bool) -> Option<Pair> {
-    let first = |regime: Regime, m: u64| {
+    let of = |regime: Regime, m: u64| {
         let serves = |row: &Row| {
-            let alone = row.steps.len() == 1 && row.steps.iter().all(|step| step.op == Op::Matmul.id());
-            let asked_for = row.regime == regime && weight(row).is_some_and(|(id, _)| id == asked.format);
-            alone && asked_for && admits(row, &asked.problem(m))
+            let asked_for =
+                row.regime == regime && weight(row).is_some_and(|spec| spec.format == asked.format);
+            is_alone(row, Op::Matmul) && asked_for && admits(row, &asked.problem(m))
         };
-        let alike = |row: &Row| serves(row) && weight(row).map(|(_, layout)| layout) == asked.layout;
-        super::first(rows, &alike).or_else(|| super::first(rows, &serves))
+        let alike = |row: &Row| serves(row) && weight(row).map(|spec| spec.layout) == asked.layout;
+        first(rows, &alike).or_else(|| first(rows, &serves))
     };
-    let (cols, single) = (first(Regime::DECODE_COLS, asked.columns)?, first(Regime::DECODE_ROW, 1)?);
+    let (cols, single) = (of(Regime::DECODE_COLS, asked.columns)?, of(Regime::DECODE_ROW, 1)?);
     Some(Pair { cols, single, asked: *asked })
-}
-
-/// Format and layout of the weight that a row reads first.
-fn weight(row: &Row) -> Option<(FormatId, LayoutId)> {
-    let read = row.args.iter().map(|spec| (spec.format, spec.layout));
-    read.into_iter().find(|(format, _)| *format != FormatId::NONE)
 }
 
 /// What the probe asks to be launched.
@@ -109,57 +104,65 @@ pub trait Arms {
     fn time(&mut self) -> Result<Timed, TuneError>;
 }
 
-/// Settles a pair: whether the kernel over several sequences pays, and how that was found. Nothing while
-/// timing is held, or where the kernel cannot be checked or timed.
+/// What was found about a pair.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Found {
+    /// Whether the kernel over several sequences pays.
+    Pays {
+        /// Whether it does.
+        pays: bool,
+        /// How that was found.
+        origin: Origin,
+    },
+    /// It is wrong: where it differs from the host's mat-vec.
+    Wrong(String),
+}
+
+/// Settles a pair. Nothing while timing is held, or where the kernel can be checked by nobody, or not be
+/// timed: the rows stay as declared then.
 ///
 /// # Errors
 /// When the device is lost.
-pub fn settle(
-    tuning: &Tuning,
-    arms: &mut dyn Arms,
-    pair: &Pair,
-) -> Result<Option<(bool, Origin)>, TuneError> {
+pub fn settle(tuning: &Tuning, arms: &mut dyn Arms, pair: &Pair) -> Result<Option<Found>, TuneError> {
     let name = key::cols_pays(pair.asked.format, pair.asked.columns);
-    if let Some(why) = arms.unchecked() {
-        let (answer, answered) = (ONE.to_owned(), Answered::Held);
-        let not_stored = Some(format!("nobody can tell whether the kernel is right: {why}"));
-        Record::from(Probe { probe: name, answer, answered, not_stored, ..Probe::default() }).emit();
-        return Ok(None);
-    }
-    // The one that is known to be right comes first: it serves where the other cannot be timed.
     let ids = vec![arms.arm(pair.single), arms.arm(pair.cols)];
     let question = Question { name: name.clone(), scope: &name, arms: ids, keep: Keep::Stored };
-    let mut wrong = false;
-    let settled = tuning.settle(&question, &mut || match arms.differs()? {
-        None => arms.time(),
-        Some(difference) => {
-            wrong = true;
-            Err(TuneError::Untimed {
-                what: "the kernel over several sequences".to_owned(),
-                why: format!("it differs from the host's mat-vec: {difference}"),
-            })
+    let settled = tuning.settle(&question, &mut || {
+        if let Some(why) = arms.unchecked() {
+            let what = "the kernel over several sequences".to_owned();
+            return Err(TuneError::Untimed {
+                what,
+                why: format!("nobody can tell whether it is right: {why}"),
+            });
         }
-    })?;
-    let pays = settled.arm == 1;
-    let origin = match settled.answered {
-        Answered::Stored => Some(Origin::Stored),
-        Answered::Overridden => Some(Origin::Overridden),
-        Answered::Measured => Some(Origin::Measured),
-        // What was found to be wrong is as good as measured.
-        Answered::Held if wrong => Some(Origin::Measured),
-        Answered::Outright | Answered::Held => None,
+        match arms.differs()? {
+            None => arms.time(),
+            Some(difference) => Err(TuneError::Wrong { row: arms.arm(pair.cols).name, difference }),
+        }
+    });
+    let settled = match settled {
+        Err(TuneError::Wrong { row, difference }) => {
+            let not_stored = Some(format!("`{row}` differs from the host's mat-vec: {difference}"));
+            let (answer, answered) = (EACH.to_owned(), Answered::Held);
+            Record::from(Probe { probe: name, answer, answered, not_stored, ..Probe::default() }).emit();
+            return Ok(Some(Found::Wrong(difference)));
+        }
+        settled => settled?,
     };
+    let pays = settled.arm == 1;
+    let origin = Origin::of(settled.answered);
+    let known = origin != Origin::Declared;
     Record::from(Probe {
         probe: name,
         // Until it is known, the rows stay as declared.
-        answer: if pays || origin.is_none() { ONE } else { EACH }.to_owned(),
+        answer: if pays || !known { ONE } else { EACH }.to_owned(),
         answered: settled.answered,
         timings: settled.timings,
         launches: settled.launches,
         not_stored: settled.not_stored,
     })
     .emit();
-    Ok(origin.map(|origin| (pays, origin)))
+    Ok(known.then_some(Found::Pays { pays, origin }))
 }
 
 /// The arms on a device.
@@ -200,9 +203,7 @@ impl<'a> DeviceArms<'a> {
 impl Arms for DeviceArms<'_> {
     fn arm(&self, row: usize) -> ArmId {
         let name = self.row(row).map(|row| row.name.to_string()).unwrap_or_default();
-        let manifest = self.device.manifest(row);
-        let code = manifest.filter(|manifest| manifest.present & cajeta_abi::Manifest::CODE_HASH != 0);
-        ArmId { name, code: code.map(|manifest| manifest.code_hash) }
+        ArmId { name, code: self.device.code_hash(row) }
     }
 
     fn unchecked(&self) -> Option<String> {
@@ -245,7 +246,7 @@ mod tests {
     struct Fake {
         unchecked: bool,
         wrong: bool,
-        medians: [f64; 2],
+        medians: Vec<f64>,
         timed: usize,
     }
 
@@ -272,21 +273,25 @@ mod tests {
     const ASKED: Asked = Asked { format: FormatId(12), columns: 4, n: 64, k: 256, layout: None };
 
     fn fake(wrong: bool, medians: [f64; 2]) -> Fake {
-        Fake { unchecked: false, wrong, medians, timed: 0 }
+        Fake { unchecked: false, wrong, medians: medians.to_vec(), timed: 0 }
+    }
+
+    fn pays(pays: bool, origin: Origin) -> Option<Found> {
+        Some(Found::Pays { pays, origin })
     }
 
     #[test]
     fn the_faster_form_pays_and_is_remembered() {
         let folder = tempfile::tempdir().expect("a folder");
-        for (medians, pays) in [([3.0, 1.0], true), ([1.0, 3.0], false)] {
+        for (medians, faster) in [([3.0, 1.0], true), ([1.0, 3.0], false)] {
             let first = tuning(Some(folder.path()), None);
             first.store().remember("unrelated", "1");
             let mut arms = fake(false, medians);
             let measured = settle(&first, &mut arms, &PAIR).expect("settled");
-            assert_eq!(measured, Some((pays, Origin::Measured)));
+            assert_eq!(measured, pays(faster, Origin::Measured));
             let again = tuning(Some(folder.path()), None);
             let stored = settle(&again, &mut arms, &PAIR).expect("settled");
-            assert_eq!(stored, Some((pays, Origin::Stored)));
+            assert_eq!(stored, pays(faster, Origin::Stored));
             assert_eq!((arms.timed, again.spent().stored), (1, 0), "a second load runs nothing");
             assert!(again.store().recall("colsPays-q4k-b4").is_some());
             std::fs::remove_dir_all(first.store().folder().expect("kept")).expect("cleared");
@@ -294,24 +299,38 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_is_wrong_never_pays_and_is_not_timed() {
+    fn a_kernel_that_is_wrong_is_said_to_be_whenever_it_is_asked_about() {
         let tuning = tuning(None, None);
         let mut arms = fake(true, [100.0, 1.0]);
         for _ in 0..2 {
             let settled = settle(&tuning, &mut arms, &PAIR).expect("settled");
-            assert_eq!(settled.map(|(pays, _)| pays), Some(false));
+            assert_eq!(settled, Some(Found::Wrong("output 3".to_owned())));
         }
-        assert_eq!(arms.timed, 0);
+        assert_eq!((arms.timed, tuning.store().recall("colsPays-q4k-b4")), (0, None));
     }
 
     #[test]
-    fn a_kernel_that_cannot_be_checked_stays_as_declared_and_is_not_timed() {
+    fn a_kernel_that_cannot_be_checked_stays_as_declared_unless_somebody_says_otherwise() {
         let tuning = tuning(None, None);
         let mut arms = Fake { unchecked: true, ..fake(false, [1.0, 100.0]) };
         for _ in 0..2 {
             assert_eq!(settle(&tuning, &mut arms, &PAIR).expect("settled"), None);
         }
         assert_eq!(arms.timed, 0);
+        for (row, one) in [("row1", true), ("row2", false)] {
+            tuning.set_override("colsPays-q4k-b4", Some(row));
+            assert_eq!(settle(&tuning, &mut arms, &PAIR).expect("settled"), pays(one, Origin::Overridden));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_timed_stays_as_declared_however_often_it_is_asked() {
+        let tuning = tuning(None, None);
+        let mut arms = Fake { medians: vec![1.0], ..fake(false, [1.0, 1.0]) };
+        for _ in 0..2 {
+            assert_eq!(settle(&tuning, &mut arms, &PAIR).expect("settled"), None);
+        }
+        assert_eq!(arms.timed, 1, "nobody tries again");
     }
 
     #[test]
