@@ -8,7 +8,7 @@ use super::cover::{Choice, Cover, Edges, Resident};
 use super::each::Each;
 use super::sequence::{SeqOp, Sequence};
 use super::{LowerError, NoRoute, Segment, Sizes, WeightKey, packs, regime};
-use crate::route::rows::{BatchRefusal, OnDevice, RouteTables, RowCall};
+use crate::route::rows::{BatchRefusal, OnDevice, RouteTables, RowCall, RowRoute};
 use crate::route::{
     Clause, GateValue, Origin, Preference, Registry, Route, RouteQuery, RouteRefusal, Unheld,
 };
@@ -122,7 +122,7 @@ pub(super) fn explain_some(
     Ok(explained)
 }
 
-/// The row that would serve all sequences in one launch, which was measured to be slower.
+/// The row that would serve all sequences in one launch, which was measured to be slower, or answers wrong.
 fn slower<'r>(
     registry: &'r dyn Registry,
     tables: &RouteTables<'r>,
@@ -130,7 +130,17 @@ fn slower<'r>(
     call: &RowCall<'r>,
 ) -> Option<Arm> {
     let (device, table) = (OnDevice(registry), tables.table(op));
-    let route = table.pick(call, &device, registry.preference())?.route;
+    let Some(picked) = table.pick(call, &device, registry.preference()) else {
+        let wrong = |route: &&RowRoute<'_>| {
+            let asked_for = route.format() == call.query.format() && route.regime() == call.query.regime();
+            asked_for && registry.preference().refused(route.name(), call).is_some()
+        };
+        let route = table.routes().iter().find(wrong)?;
+        let refusal = table.refusal(route, call, &device, registry.preference());
+        let gates = table.gate_values(route, call, &device);
+        return Some(Arm { row: route.index(), ahead: true, refusal, gates });
+    };
+    let route = picked.route;
     let refusal = RouteRefusal {
         table: table.name().to_owned(),
         asked: call.query.describe(),

@@ -3,6 +3,8 @@
 
 use super::*;
 use crate::route::Origin;
+use crate::route::rows::RowPreference;
+use crate::tune::Answers;
 
 /// Sequences of the step.
 const SEQS: u64 = 4;
@@ -24,6 +26,45 @@ impl Registry for Slower {
     }
     fn launch_each(&self, format: FormatId, sequences: u64) -> Option<Origin> {
         (format == FormatId(Format::Q4_K.id()) && sequences == SEQS).then_some(Origin::Measured)
+    }
+    fn geometry(&self, row: usize, problem: &Problem, scalars: &[u8]) -> Result<Geometry, String> {
+        self.0.geometry(row, problem, scalars)
+    }
+    fn layout_bytes(&self, layout: LayoutId, shapes: &[Shape]) -> Result<u64, String> {
+        self.0.layout_bytes(layout, shapes)
+    }
+}
+
+/// A registry in which the row over several sequences was found to answer wrong.
+struct Wrong(Toy, Answers);
+
+impl Wrong {
+    /// `left` is whether another row over several sequences is.
+    fn of(toy: Toy, left: bool) -> Wrong {
+        let mut answers = Answers::default();
+        answers.put_wrong("matmulCols");
+        if !left {
+            answers.put_each_only(FormatId(Format::Q4_K.id()));
+        }
+        Wrong(toy, answers)
+    }
+}
+
+impl Registry for Wrong {
+    fn rows(&self) -> &[Row] {
+        self.0.rows()
+    }
+    fn layouts(&self) -> &[Layout] {
+        self.0.layouts()
+    }
+    fn supports(&self, capability: Capability) -> bool {
+        self.0.supports(capability)
+    }
+    fn preference(&self) -> &RowPreference<'_> {
+        &self.1
+    }
+    fn launch_each(&self, format: FormatId, sequences: u64) -> Option<Origin> {
+        self.1.launch_each(format, sequences)
     }
     fn geometry(&self, row: usize, problem: &Problem, scalars: &[u8]) -> Result<Geometry, String> {
         self.0.geometry(row, problem, scalars)
@@ -122,8 +163,8 @@ fn each_sequence_has_a_launch_over_its_own_rows() {
     }
 }
 
-#[test]
-fn what_cannot_be_cut_into_rows_is_launched_once() {
+/// Rows of which the one for single sequences reads or writes what cannot be cut into rows.
+fn uncut() -> [Toy; 2] {
     let (read, write) = (arg(Access::READ), arg(Access::WRITE));
     let packed = ArgSpec { layout: OWN, dtype: DtypeId::BYTES, ..read };
     let aligned = ArgSpec { align: 2 * ROW as u32, ..write };
@@ -134,17 +175,60 @@ fn what_cannot_be_cut_into_rows_is_launched_once() {
         formats: RSlice::EMPTY,
         align: 1,
     };
-    for args in [vec![packed, weight(), write], vec![read, weight(), aligned]] {
+    [vec![packed, weight(), write], vec![read, weight(), aligned]].map(|args| {
         let mut all = rows(plain("matmulOne", 5, Op::Matmul, args));
         let pack = vec![read, ArgSpec { access: Access::WRITE, ..packed }];
         let pack = plain("pack", 0, Op::Pack, pack);
         all.extend([pack, of(Regime::DECODE_COLS, pack)]);
         // A row that could be cut stands behind, and is not what was measured.
         all.push(alone());
-        let registry = Slower(Toy { rows: all, layouts: vec![own] });
+        Toy { rows: all, layouts: vec![own] }
+    })
+}
+
+#[test]
+fn what_is_slower_and_cannot_be_cut_into_rows_is_launched_once() {
+    for toy in uncut() {
+        let registry = Slower(toy);
         let program = lowered(&registry);
         let names = names(&registry, &program);
         assert_eq!(names, ["norm", "matmulCols", "matmulCols", "add", "sample", "advance"]);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_launched_by_another_row_or_for_each_sequence_alone() {
+    let (read, write) = (arg(Access::READ), arg(Access::WRITE));
+    let mut all = rows(alone());
+    all.push(of(Regime::DECODE_COLS, plain("matmulColsNext", -1, Op::Matmul, vec![read, weight(), write])));
+    let registry = Wrong::of(toy(all), true);
+    let next = "matmulColsNext";
+    assert_eq!(names(&registry, &lowered(&registry)), ["norm", next, next, "add", "sample", "advance"]);
+
+    let registry = Wrong::of(toy(rows(alone())), false);
+    let one = ["matmulOne"; SEQS as usize];
+    let program = lowered(&registry);
+    assert_eq!(
+        names(&registry, &program),
+        [&["norm"], &one[..], &one[..], &["add", "sample", "advance"]].concat()
+    );
+    let explained = explain(&registry, &plan(), Segment::Step, &step(), &|_| true).expect("lowers");
+    let gate = explained.iter().find(|line| line.what == "matmul gate").expect("a product");
+    let refusal = gate.arms[0].refusal.as_ref().expect("refused");
+    assert_eq!(
+        (refusal.row.as_str(), refusal.gate.as_str()),
+        ("matmulCols", "differs from the host's mat-vec")
+    );
+}
+
+#[test]
+fn what_is_wrong_and_cannot_be_cut_into_rows_is_not_launched_at_all() {
+    for toy in uncut() {
+        let registry = Wrong::of(toy, false);
+        let refused =
+            lower(&registry, &plan(), Segment::Step, &step(), &|_| true).expect_err("nothing serves");
+        let said = refused.to_string();
+        assert!(said.contains("matmulCols") && said.contains("differs from the host's mat-vec"), "{said}");
     }
 }
 
