@@ -9,7 +9,7 @@ use cajeta_model_arch::plan::Plan;
 
 use super::error::{EngineError, MemoryNeed};
 use super::registry::DeviceRegistry;
-use super::runner::{chunk_layout, decode_layout};
+use super::runner::{bucket, chunk_layout, decode_layout};
 use super::settle::{DEPTH, rows_asked};
 use super::widen::{self, Widened};
 use crate::kv::KvPool;
@@ -66,8 +66,15 @@ impl Extent {
     /// rows, which scoring alone computes and whose operands are the largest there are. Steps come first,
     /// of one sequence and of all, in case time runs out.
     pub fn questions(&self, registry: &dyn Registry) -> Vec<(Segment, Sizes)> {
+        self.asked(rows_asked(registry, self.chunk))
+    }
+
+    fn asked(&self, chunk: u32) -> Vec<(Segment, Sizes)> {
         let ctx = self.ctx.min(DEPTH);
-        Extent { ctx, chunk: rows_asked(registry, self.chunk).min(ctx), ..*self }.of_generating()
+        let mut asked = Extent { ctx, chunk: chunk.min(ctx), ..*self }.of_generating();
+        // Launches are prepared for contexts of few lengths.
+        asked.iter_mut().for_each(|(_, sizes)| sizes.context = bucket(ctx, self.ctx));
+        asked
     }
 
     fn of_generating(&self) -> Vec<(Segment, Sizes)> {
@@ -245,6 +252,15 @@ mod tests {
         assert!(asked.iter().all(|(segment, _)| *segment != Segment::Tail));
         assert_eq!(asked.len() + 1, extent.wishes().len());
         assert_eq!(steps(&Extent { seqs: 1, ..extent }.wishes()), [1]);
+    }
+
+    #[test]
+    fn questions_are_about_the_contexts_that_launches_are_prepared_for() {
+        for (ctx, asked) in [(100, 256), (256, 256), (1000, 1000), (1024, 1024), (8192, DEPTH)] {
+            let extent = Extent { ctx, chunk: 64, seqs: 2 };
+            let contexts = extent.asked(16).into_iter().map(|(_, sizes)| sizes.context);
+            assert!(contexts.into_iter().all(|context| context == asked), "{ctx}");
+        }
     }
 
     /// What takes so many bytes of a hundred.

@@ -53,6 +53,7 @@ pub use premises::ask as ask_premises;
 pub use registry::DeviceRegistry;
 pub use runner::Runner;
 pub use score::{Scored, StepScore};
+pub use settle::PASSES as QUESTION_PASSES;
 pub use state::DecodeRow;
 pub use widen::Widened;
 

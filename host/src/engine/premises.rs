@@ -59,10 +59,7 @@ pub fn ask(
 
     let square = |m: u64| cut(Problem { m, n: SIDE, k: SIDE, ..Problem::default() });
     let places = [(Regime::PREFILL_BATCH, square(rows)), (Regime::DECODE_COLS, square(COLUMNS))];
-    TuneError::unless_lost(
-        &format!("`{}`", Asks::MatrixCores.name()),
-        premises.matrix_cores(FormatId(Format::Q4_K.id()), &places),
-    )?;
+    unless_lost(Asks::MatrixCores, premises.matrix_cores(FormatId(Format::Q4_K.id()), &places))?;
 
     let until = Instant::now().checked_add(if with_host { BUDGET_WITH_HOST } else { BUDGET_APART });
     let gate = gate_shape(plan).filter(|_| widens);
@@ -70,10 +67,7 @@ pub fn ask(
         let Some((n, k)) = gate else { continue };
         let problem = cut(Problem { m: rows, n, k, ..Problem::default() });
         let widens = |layout| lower::widens(registry, layout, [format].into_iter());
-        TuneError::unless_lost(
-            &format!("`{}`", Asks::Tile(format).name()),
-            premises.tile_beats_deq(format, rows, &problem, &widens, until),
-        )?;
+        unless_lost(Asks::Tile(format), premises.tile_beats_deq(format, rows, &problem, &widens, until))?;
     }
     Ok(premises.finish())
 }

@@ -165,7 +165,7 @@ impl Runner {
 
     /// The context a list is prepared for when it must reach `positions`: few lists serve all lengths.
     pub(super) fn bucket(&self, positions: u32) -> u32 {
-        positions.next_power_of_two().clamp(MIN_BUCKET, self.ctx.max(MIN_BUCKET))
+        bucket(positions, self.ctx)
     }
 
     /// The list of a segment, prepared now if it is not yet.
@@ -260,6 +260,11 @@ impl Runner {
             semaphores: workspace.semaphores(launch.semaphores),
         })
     }
+}
+
+/// The context a launch is prepared for that must reach `positions` of `ctx`.
+pub(super) fn bucket(positions: u32, ctx: u32) -> u32 {
+    positions.checked_next_power_of_two().unwrap_or(u32::MAX).clamp(MIN_BUCKET, ctx.max(MIN_BUCKET))
 }
 
 /// The state layout of prefill chunks of `chunk` rows over `ctx` positions.

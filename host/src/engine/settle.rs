@@ -31,7 +31,7 @@ pub(super) const DEPTH: u32 = 2048;
 const NOISE_BYTES: u64 = 256 << 20;
 /// How often what is lowered under new answers is looked at for new questions: a fusion that lost leaves
 /// its parts to be asked about, and nothing is behind those.
-const PASSES: usize = 3;
+pub const PASSES: usize = 3;
 
 /// Most rows of the chunk that questions are asked about.
 pub(super) fn rows_asked(registry: &dyn Registry, chunk: u32) -> u32 {

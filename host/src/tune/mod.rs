@@ -36,4 +36,4 @@ pub use premises::Premises;
 pub use prewarm::Prewarm;
 pub use question::{ArmId, Found, Keep, Question, Settled, Spent, Timed};
 pub use site::{ArgSet, Nowhere, Segments, Site};
-pub use tuning::{FOREIGN_PERCENT_MAX, Hold, Tuning};
+pub use tuning::{Asked, FOREIGN_PERCENT_MAX, Hold, Tuning};

@@ -31,10 +31,23 @@ pub struct Tuning {
     overrides: Mutex<Overrides>,
     /// Answers of this run that the store does not keep: by name the build, and why.
     doubts: Mutex<BTreeMap<String, (BuildId, Doubt)>>,
+    /// What was asked so far, by name.
+    asked: Mutex<BTreeMap<String, Asked>>,
     holds: AtomicUsize,
     stored_launches: AtomicU64,
     memory_launches: AtomicU64,
     foreign_load: Box<dyn Fn() -> Option<u64> + Send + Sync>,
+}
+
+/// A question that was asked here.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Asked {
+    /// The arm that serves.
+    pub arm: String,
+    /// How that came about.
+    pub answered: Answered,
+    /// What the answer holds for: answers of other builds are no answers to it.
+    pub build: BuildId,
 }
 
 /// Why an answer is for this run alone.
@@ -77,6 +90,7 @@ impl Tuning {
             parts,
             overrides: Mutex::default(),
             doubts: Mutex::default(),
+            asked: Mutex::default(),
             holds: AtomicUsize::new(0),
             stored_launches: AtomicU64::new(0),
             memory_launches: AtomicU64::new(0),
@@ -89,7 +103,7 @@ impl Tuning {
         &self.store
     }
 
-    /// Fixes the answer of a family, or of one name, for this process; `None` frees it. An arm that is
+    /// Fixes the answer of a family, or of one name, for this load; `None` frees it. An arm that is
     /// not among those to choose from fixes nothing.
     pub fn set_override(&self, scope: &str, arm: Option<&str>) {
         self.overrides.lock().unwrap_or_else(PoisonError::into_inner).set(scope, arm);
@@ -126,7 +140,7 @@ impl Tuning {
         Hold(self)
     }
 
-    /// Launches that measuring cost since the process began.
+    /// Launches that measuring cost so far.
     pub fn spent(&self) -> Spent {
         Spent {
             stored: self.stored_launches.load(Ordering::Relaxed),
@@ -147,6 +161,26 @@ impl Tuning {
         question: &Question<'_>,
         time: &mut dyn FnMut() -> Result<Timed, TuneError>,
     ) -> Result<Settled, TuneError> {
+        let code = question.arms.iter().map(|arm| (arm.name.as_str(), arm.code));
+        let build = BuildId::new(&self.parts, code);
+        let settled = self.answer(question, &build, time)?;
+        let arm = question.arms.get(settled.arm).map(|arm| arm.name.clone()).unwrap_or_default();
+        let asked = Asked { arm, answered: settled.answered, build };
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(question.name.clone(), asked);
+        Ok(settled)
+    }
+
+    /// How a question of this name was answered last; nothing where it was not asked.
+    pub fn asked(&self, name: &str) -> Option<Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    fn answer(
+        &self,
+        question: &Question<'_>,
+        build: &BuildId,
+        time: &mut dyn FnMut() -> Result<Timed, TuneError>,
+    ) -> Result<Settled, TuneError> {
         let position = |name: &str| question.arms.iter().position(|arm| arm.name == name);
         if let Some(arm) = self.overridden(question) {
             return Ok(Settled::known(arm, Answered::Overridden));
@@ -154,12 +188,10 @@ impl Tuning {
         if question.arms.len() < 2 {
             return Ok(Settled::known(0, Answered::Outright));
         }
-        let code = question.arms.iter().map(|arm| (arm.name.as_str(), arm.code));
-        let build = BuildId::new(&self.parts, code);
-        if let Some(answer) = self.store.recall_for(&question.name, &build)
+        if let Some(answer) = self.store.recall_for(&question.name, build)
             && let Some(arm) = position(&answer.value)
         {
-            let doubt = self.doubt(&question.name, &build);
+            let doubt = self.doubt(&question.name, build);
             let timed = doubt.as_ref().is_none_or(|doubt| doubt.timed);
             let known = Settled::known(arm, if timed { Answered::Stored } else { Answered::Held });
             return Ok(Settled {
@@ -171,7 +203,7 @@ impl Tuning {
         if self.holds.load(Ordering::Acquire) > 0 {
             return Ok(Settled::known(0, Answered::Held));
         }
-        self.measure(question, &build, time)
+        self.measure(question, build, time)
     }
 
     fn overridden(&self, question: &Question<'_>) -> Option<usize> {
@@ -436,6 +468,28 @@ pub(crate) mod tests {
             assert!(error.contains("`small`") && error.contains("output 3"), "{error}");
         }
         assert_eq!((asked, tuning.store().recall("shape.f.1x2x3")), (2, None));
+    }
+
+    #[test]
+    fn what_was_asked_is_known_by_name_with_its_build() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let first = tuning(Some(folder.path()), None);
+        assert_eq!(first.asked("shape.f.1x2x3"), None);
+        settle(&first, Keep::Stored, &[2.0, 1.0]);
+        let asked = first.asked("shape.f.1x2x3").expect("asked");
+        assert_eq!((asked.arm.as_str(), asked.answered), ("small", Answered::Measured));
+        let known = first.store().recall_for("shape.f.1x2x3", &asked.build).expect("kept");
+        assert_eq!(known.timings.len(), 2);
+        // Another build of the arms is another question, which the old answer says nothing about.
+        let again = tuning(Some(folder.path()), None);
+        let _hold = again.hold();
+        let mut rebuilt = question(Keep::Stored);
+        rebuilt.arms[0].code = Some([7; 32]);
+        again.settle(&rebuilt, &mut || panic!("timed while held")).expect("serves");
+        let asked = again.asked("shape.f.1x2x3").expect("asked");
+        assert_eq!(asked.answered, Answered::Held);
+        assert_eq!(again.store().recall_for("shape.f.1x2x3", &asked.build), None);
+        assert!(again.store().recall("shape.f.1x2x3").is_some(), "which is of the other build");
     }
 
     #[test]

@@ -48,7 +48,16 @@ fn an_override_serves_and_is_named_with_what_it_passes_over() {
     assert!(launches(&report, 0).iter().all(|launch| !row(launch).starts_with("q4kWaveMatVecQkv")));
     assert_eq!(report["unused_overrides"], serde_json::json!([]));
 
+    let asked =
+        launches(&report, 0).iter().flat_map(|launch| launch["questions"].as_array().expect("a list"));
+    let fixed = |question: &Value| {
+        question["answered"] == "overridden" && question["timings"] == serde_json::json!([])
+    };
+    let asked: Vec<&Value> = asked.collect();
+    assert!(!asked.is_empty() && asked.iter().all(|question| fixed(question)), "{asked:?}");
+
     let text = finish(with_plugins(&[&["kernels", &model()], &prefer[..]].concat())).success();
+    assert!(text.contains("  fixed ") && !text.contains("  timed ") && !text.contains("ot kept"), "{text}");
     assert!(text.contains(": ready: an override runs its parts"), "{text}");
     // Where the portable row serves anyhow there is none to pass over.
     let passed = text.contains(": an override has q6kWaveMatVec serve\n");
@@ -73,6 +82,8 @@ fn an_override_of_what_does_not_exist_names_what_does() {
     told("q6kWaveMatVec=q6kWaveMatVak")
         .failure(1, &["`q6kWaveMatVak`", "no such row", "near it: q6kWaveMatVec"]);
     told("q6kWaveMatVec=q4kWaveMatVec").failure(1, &["of the family q4kWaveMatVec"]);
+    // The row of a family is no family.
+    told("q4kWaveMatVecGateUpSilu=parts").failure(1, &["write `q4kWaveMatVecGateUp=parts`"]);
     told("q6kWaveMatVec").failure(2, &["--prefer", "FAMILY=ROW"]);
     let mut command = with_plugins(&["run", &model(), "-p", "Once", "-n", "1"]);
     command.env("CAJETA_LLM_SHAPE_OVERRIDE", "nonsense");
@@ -114,11 +125,21 @@ fn questions(report: &Value) -> Vec<Value> {
 
 #[test]
 fn measuring_keeps_what_the_next_look_finds_stored_with_its_timings() {
+    found_again(&[]);
+}
+
+#[test]
+fn a_context_shorter_than_any_that_is_prepared_for_is_found_again() {
+    found_again(&["--ctx", "100"]);
+}
+
+/// Measures at a context, and looks what is kept.
+fn found_again(ctx: &[&str]) {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path().display().to_string();
     let look = |more: &[&str]| {
         let args = ["kernels", &model(), "--rows", "8", "--tune-dir", &folder];
-        finish(with_plugins(&[&args[..], more].concat()))
+        finish(with_plugins(&[&args[..], ctx, more].concat()))
     };
     let chosen =
         |report: &Value, origin: &str| launches(report, 0).iter().any(|launch| launch["chosen"] == origin);
@@ -139,8 +160,14 @@ fn measuring_keeps_what_the_next_look_finds_stored_with_its_timings() {
     let kept: Vec<&Value> = asked.iter().filter(|question| question["kept"] == true).collect();
     let again = look(&["--json"]).json();
     let found = questions(&again);
+    let stored = |question: &Value| {
+        let mut stored = question.clone();
+        stored["answered"] = "stored".into();
+        stored
+    };
+    let known: Vec<Value> = asked.iter().map(stored).collect();
     assert!(
-        !chosen(&again, "measured") && found.iter().all(|question| asked.contains(question)),
+        !chosen(&again, "measured") && found.iter().all(|question| known.contains(question)),
         "{found:?}"
     );
     if kept.len() == asked.len() {

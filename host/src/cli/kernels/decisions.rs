@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use cajeta::filter::{Fill, Padding, Pruned};
 use cajeta::lower::{Explained, Placed};
 use cajeta::record::ArmTiming;
-use cajeta::route::Clause;
 use cajeta::route::rows::RowRoute;
+use cajeta::route::{Clause, Origin};
 use cajeta::tune::store::Autotune;
-use cajeta::tune::{Answers, TileFamily};
+use cajeta::tune::{Answers, Asked, TileFamily, Tuning};
 use cajeta_abi::{Problem, Regime, Row};
 use cajeta_catalog::op::Op;
 use cajeta_plugin_host::Device;
@@ -19,9 +19,9 @@ use serde::Serialize;
 pub(super) struct Decisions<'a> {
     pub(super) device: &'a Device,
     pub(super) answers: &'a Answers,
-    /// What this process knows.
-    pub(super) store: &'a Autotune,
-    /// What the next one will.
+    /// What this process asked, and knows.
+    pub(super) tuning: &'a Tuning,
+    /// What the next one will know.
     pub(super) files: &'a Autotune,
 }
 
@@ -32,11 +32,14 @@ pub(super) struct Question {
     pub(super) name: String,
     /// Its answer.
     pub(super) answer: String,
+    /// How that came about: `measured`, `stored` or `overridden`.
+    pub(super) answered: &'static str,
     /// What each arm took.
     pub(super) timings: Vec<Timing>,
     /// Such as that it was a tie.
     pub(super) note: Option<String>,
-    /// Whether the next load finds it. One that is measured while others hold the device is not kept.
+    /// Whether the next load finds it. One that is fixed, or measured while others hold the device, is not
+    /// kept.
     pub(super) kept: bool,
 }
 
@@ -159,15 +162,25 @@ impl Decisions<'_> {
         names.into_iter().filter_map(|name| self.question(name)).collect()
     }
 
+    /// What was asked under a name, as it was answered for the kernels there are: what other builds of them
+    /// took is no part of it.
     fn question(&self, name: &str) -> Option<Question> {
-        let answer = self.store.recall(name)?;
+        let Asked { arm, answered, build } = self.tuning.asked(name)?;
+        let answered = Origin::of(answered);
+        if answered == Origin::Declared {
+            return None;
+        }
+        let timed = answered != Origin::Overridden;
+        let known = self.tuning.store().recall_for(name, &build).filter(|_| timed);
         let timing = |timing: &ArmTiming| Timing { arm: timing.arm.clone(), median_ns: timing.median_ns };
+        let timings = known.iter().flat_map(|known| &known.timings).map(timing).collect();
         Some(Question {
             name: name.to_owned(),
-            answer: answer.value,
-            timings: answer.timings.iter().map(timing).collect(),
-            note: answer.note,
-            kept: self.files.recall(name).is_some(),
+            answer: arm,
+            answered: answered.name(),
+            timings,
+            note: known.and_then(|known| known.note),
+            kept: timed && self.files.recall_for(name, &build).is_some(),
         })
     }
 }

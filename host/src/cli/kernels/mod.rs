@@ -8,7 +8,9 @@ mod text;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cajeta::engine::{DEFAULT_CHUNK, DeviceRegistry, EngineOptions, Extent, Model, ask_premises};
+use cajeta::engine::{
+    DEFAULT_CHUNK, DeviceRegistry, EngineOptions, Extent, Model, QUESTION_PASSES, ask_premises,
+};
 use cajeta::lower::{Placed, Segment, Sizes};
 use cajeta::route::Registry;
 use cajeta::tune::store::{Autotune, DeviceKey, tune_directory};
@@ -97,7 +99,7 @@ pub(crate) fn run(flags: Flags) -> Outcome {
     let key = DeviceKey::new(device.backend().id(), device.facts());
     let files = Autotune::open(tune_directory(flags.tune.tune_dir.as_deref()).as_deref(), &key);
     let answers = lowering.registry.answers();
-    let decisions = Decisions { device, answers, store: tuning.store(), files: &files };
+    let decisions = Decisions { device, answers, tuning, files: &files };
     let report = Report {
         model: path.display().to_string(),
         backend: device.backend().id().to_owned(),
@@ -152,11 +154,15 @@ fn remembered<'a>(
     let usable = |row: &cajeta_abi::Row| everything.can_run(row);
     let mut prewarm = Prewarm::new(&tuning, &device, &usable)?;
     // A fusion that lost leaves its parts to be asked about.
-    loop {
+    for _ in 0..QUESTION_PASSES {
         let known = prewarm.answers().len();
         for (segment, sizes) in extent.questions(&lowering.registry) {
-            for Placed { row, problem, scalars, .. } in lowering.program(segment, &sizes)?.launches {
-                prewarm.launch(row, &problem, &scalars, &mut Nowhere)?;
+            for Placed { row, problem, scalars, what, .. } in lowering.program(segment, &sizes)?.launches {
+                match prewarm.launch(row, &problem, &scalars, &mut Nowhere) {
+                    // As a load has it: what cannot be settled stays as declared.
+                    Err(error) if !error.is_lost() => output::note(&format!("{what}: {error}")),
+                    asked => asked?,
+                }
             }
         }
         lowering.registry.settle(prewarm.answers().clone());

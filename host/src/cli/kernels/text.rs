@@ -1,7 +1,7 @@
 //! The same for people: a table a segment, and under it what stands behind its choices, a line each.
 
 use cajeta::lower::any_layer;
-use cajeta::route::Clause;
+use cajeta::route::{Clause, Origin};
 
 use super::decisions::Question;
 use super::report::{Alternative, Launch, Report, SegmentFacts};
@@ -29,7 +29,16 @@ pub(super) fn describe(report: &Report, all: bool) -> String {
 
 fn has_unkept(report: &Report) -> bool {
     let launches = report.segments.iter().flat_map(|segment| &segment.launches);
-    launches.flat_map(|launch| &launch.questions).any(|question| !question.kept)
+    launches.flat_map(|launch| &launch.questions).any(is_unkept)
+}
+
+/// Whether it was measured for this run alone. What somebody fixed is not meant to be kept.
+fn is_unkept(question: &Question) -> bool {
+    !question.kept && !is_fixed(question)
+}
+
+fn is_fixed(question: &Question) -> bool {
+    question.answered == Origin::Overridden.name()
 }
 
 fn heading(segment: &SegmentFacts) -> String {
@@ -83,13 +92,18 @@ fn notes(launches: &[Launch], all: bool) -> Vec<String> {
     lines
 }
 
-/// `  timed mvVariant-q4k-256x256-c1: a 1.20 us, b 1.50 us (a tie: ahead by 0.4 %)`.
+/// `  timed mvVariant-q4k-256x256-c1: a 1.20 us, b 1.50 us (a tie: ahead by 0.4 %)`; of what was not timed,
+/// `  fixed mvVariant-q4k-256x256-c1: b`.
 fn timed(question: &Question) -> String {
-    let Question { name, answer, timings, note, kept } = question;
+    let Question { name, answer, timings, note, .. } = question;
+    if is_fixed(question) {
+        return format!("  fixed {name}: {answer}\n");
+    }
     let timings: Vec<String> =
         timings.iter().map(|timing| format!("{} {:.2} us", timing.arm, timing.median_ns / 1e3)).collect();
     let timings = if timings.is_empty() { answer.clone() } else { timings.join(", ") };
-    let notes = note.as_deref().into_iter().chain((!kept).then_some("not kept")).collect::<Vec<_>>();
+    let notes = note.as_deref().into_iter().chain(is_unkept(question).then_some("not kept"));
+    let notes = notes.collect::<Vec<_>>();
     let note = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
     format!("  timed {name}: {timings}{note}\n")
 }
@@ -245,6 +259,7 @@ mod tests {
             questions: vec![Question {
                 name: "mvVariant-q4k-4x2-c1".into(),
                 answer: "r".into(),
+                answered: "stored",
                 timings: vec![timing("first", 1500.0), timing("r", 1200.0)],
                 note: Some("a tie".into()),
                 kept: false,
@@ -270,8 +285,13 @@ mod tests {
             ]
         );
         let held = Launch { despite: Some("measured slower".into()), ..launch(0, 4) };
-        let all_the_same = "  r serves all the same at matmul blk.*.q: measured slower, and no other row can\n";
+        let all_the_same =
+            "  r serves all the same at matmul blk.*.q: measured slower, and no other row can\n";
         assert_eq!(notes(&[held], false)[0], all_the_same);
+        let mut told = stored.questions.clone();
+        told[0].answered = "overridden";
+        let fixed = notes(&[Launch { questions: told, ..stored.clone() }], false);
+        assert_eq!(fixed[0], "  fixed mvVariant-q4k-4x2-c1: r\n", "nothing was timed, and nothing is lost");
         let told = Launch { chosen: "overridden", questions: Vec::new(), ..stored };
         let passed = "  passed over first at matmul blk.*.q: an override has r serve\n".to_owned();
         assert!(notes(&[told], false).contains(&passed));
