@@ -1,4 +1,4 @@
-//! Asks what holds for a whole process and has to be known before anything is made resident: whether
+//! Asks what holds for a whole load and has to be known before anything is made resident: whether
 //! matrix cores pay, and for which formats widened weights do. Only operands of the questions' own are
 //! needed.
 

@@ -100,11 +100,6 @@ impl KernelCap {
         made.clone()
     }
 
-    /// Whether a row's kernel can be used.
-    pub fn usable(&self, row: &str) -> bool {
-        self.unusable(row).is_none()
-    }
-
     /// Why a row's kernel cannot be used; nothing when it can, or when there is no such row.
     pub fn unusable(&self, row: &str) -> Option<&str> {
         let index = *self.by_name.get(row)?;
@@ -204,6 +199,10 @@ mod tests {
         }
     }
 
+    fn usable(cap: &KernelCap, row: &str) -> bool {
+        cap.unusable(row).is_none()
+    }
+
     fn cap(target: &str, shared: u64, opt_in: Option<u64>) -> (KernelCap, Arc<AtomicUsize>) {
         let mut facts = DeviceFacts { target: Text::new(target), ..DeviceFacts::NONE };
         facts.set(Fact::SHARED_BLOCK, shared);
@@ -221,7 +220,7 @@ mod tests {
         let (opts_in, _) = cap("sm_89", 48 << 10, Some(99 << 10));
         assert_eq!(opts_in.unusable("tile"), None);
         assert_eq!(opts_in.unusable("wide"), Some("102400 shared bytes of a block, at most 101376"));
-        assert!(opts_in.usable("plain") && opts_in.usable("no such row"));
+        assert!(usable(&opts_in, "plain") && usable(&opts_in, "no such row"));
         let (smaller, _) = cap("gfx1151", 64 << 10, None);
         assert_eq!(smaller.unusable("tile"), Some("93184 shared bytes of a block, at most 65536"));
         assert_eq!(smaller.unusable("plain"), Some("no code for gfx1151"));
@@ -234,7 +233,7 @@ mod tests {
     fn an_answer_is_latched() {
         let (cap, asked) = cap("sm_89", 48 << 10, None);
         for _ in 0..3 {
-            assert!(cap.usable("plain") && !cap.usable("tile"));
+            assert!(usable(&cap, "plain") && !usable(&cap, "tile"));
         }
         assert_eq!(asked.load(Ordering::Relaxed), 2);
     }

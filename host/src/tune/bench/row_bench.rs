@@ -1,6 +1,6 @@
 //! A row's operands on a device, and lists of launches over them.
 
-use cajeta_abi::{Access, ArgSpec, DtypeId, Fact, FormatId, MemoryKind, Problem};
+use cajeta_abi::{ArgSpec, DtypeId, Fact, FormatId, MemoryKind, Problem};
 use cajeta_catalog::contract::Role;
 use cajeta_plugin_host::{BufferSpan, Device, DeviceError, LaunchSpec, List, Queue};
 
@@ -27,7 +27,6 @@ pub struct RowBench {
     /// Arguments of launch `i` are `sets[i % sets.len()]`. They differ in what is read, so that launches
     /// of a bracket read memory as those of a step do, and not what the last one left in a cache.
     sets: Vec<Vec<Option<BufferSpan>>>,
-    written: Option<usize>,
 }
 
 /// What fills the operands.
@@ -85,9 +84,8 @@ impl RowBench {
                 Err(error) => return Err(error.into()),
             }
         }
-        let written = spec.args.iter().position(|arg| arg.access != Access::READ);
         let (device, scalars) = (device.clone(), scalars.to_vec());
-        Ok(RowBench { device, problem: *problem, scalars, sets, written })
+        Ok(RowBench { device, problem: *problem, scalars, sets })
     }
 
     /// Launches over arguments that are there already: those a model's step has, layer after layer. Nothing is
@@ -105,13 +103,7 @@ impl RowBench {
             let why = "no launch of it is in place".to_owned();
             return Err(TuneError::Untimed { what: "a launch".to_owned(), why });
         }
-        Ok(RowBench {
-            device: device.clone(),
-            problem: *problem,
-            scalars: scalars.to_vec(),
-            sets,
-            written: None,
-        })
+        Ok(RowBench { device: device.clone(), problem: *problem, scalars: scalars.to_vec(), sets })
     }
 
     /// As [`RowBench::new`], with the launches spread over so much memory that no cache holds it: every
@@ -218,26 +210,6 @@ impl RowBench {
             semaphores: semaphores.clone(),
         };
         Ok(self.sets.iter().cycle().take(launches as usize).map(spec).collect())
-    }
-
-    /// The bytes of an argument of the first launch.
-    ///
-    /// # Errors
-    /// An argument that is left out, whatever the device answers.
-    pub fn read(&self, queue: &mut Queue, arg: usize) -> Result<Vec<u8>, TuneError> {
-        let span = self.sets.first().and_then(|set| set.get(arg)).and_then(Option::as_ref);
-        let Some(span) = span else {
-            let why = "it is left out".to_owned();
-            return Err(TuneError::Untimed { what: format!("argument {arg}"), why });
-        };
-        let mut bytes = vec![0; usize::try_from(span.len()).unwrap_or(usize::MAX)];
-        queue.download(span, &mut bytes)?;
-        Ok(bytes)
-    }
-
-    /// The first argument that a launch writes.
-    pub fn written(&self) -> Option<usize> {
-        self.written
     }
 
     /// Sets of operands it cycles through.
