@@ -66,6 +66,34 @@ pub fn check(folder: &Path, file: &Path) -> Result<PathBuf, Refusal> {
     Ok(canonical)
 }
 
+/// Checks a file that goes with a plugin or a cache, by its own folder; the canonical file.
+///
+/// # Errors
+/// As [`check`], as a clause about the file, which whoever tells it has named: `it is writable by everybody …`.
+pub fn check_in_place(file: &Path) -> Result<PathBuf, String> {
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let folder = folder.canonicalize().map_err(|error| format!("its folder cannot be resolved: {error}"))?;
+    check(&folder, file).map_err(|refusal| {
+        // The rules are told of the canonical file, or of a folder above it.
+        let canonical = file.file_name().map(|name| folder.join(name));
+        let named = [Some(file.to_owned()), canonical].into_iter().flatten();
+        let rest = named.filter_map(|named| {
+            refusal.reason.strip_prefix(&format!("{} ", named.display())).map(str::to_owned)
+        });
+        rest.last().map_or(refusal.reason.clone(), |rest| format!("it {rest}"))
+    })
+}
+
+/// Holds a folder or an opened file that is no plugin, but believed, to the rules for who owns it and who
+/// may write it; what is above it is not asked about. A folder with the sticky bit passes where
+/// `sticky_counts`.
+///
+/// # Errors
+/// Stage trust: it belongs to somebody else, or somebody else may write it.
+pub fn check_owner(path: &Path, metadata: &Metadata, sticky_counts: bool) -> Result<(), Refusal> {
+    check_one(path, metadata, Trusted::of_process(), sticky_counts)
+}
+
 /// Holds the library against the hash its manifest promises, and answers the hash it has.
 ///
 /// # Errors
@@ -238,10 +266,37 @@ mod tests {
         mode(&file, 0o644);
         mode(&root, 0o777);
         assert!(check(&root, &file).unwrap_err().reason.contains("writable by everybody"));
+        let alone = |sticky| check_owner(&root, &root.metadata().unwrap(), sticky);
+        assert!(alone(true).unwrap_err().remedy.starts_with("chmod o-w"));
         mode(&root, 0o1777);
+        assert!(alone(true).is_ok() && alone(false).is_err());
         assert!(check(&root, &file).unwrap_err().reason.contains("writable by everybody"));
         mode(&root, 0o755);
         assert!(check(&root, &root.join("none.so")).unwrap_err().reason.contains("cannot be resolved"));
+    }
+
+    #[test]
+    fn a_clause_about_a_file_does_not_name_it_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |path: &Path, mode: u32| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        mode(folder.path(), 0o755);
+        let file = folder.path().join("a.json");
+        std::fs::write(&file, b"a").unwrap();
+        mode(&file, 0o644);
+        assert!(check_in_place(&file).is_ok());
+        mode(&file, 0o666);
+        let why = check_in_place(&file).unwrap_err();
+        assert!(why.starts_with("it is writable by everybody (owner "), "{why}");
+        mode(&file, 0o644);
+        mode(folder.path(), 0o777);
+        let why = check_in_place(&file).unwrap_err();
+        assert!(why.contains("is writable by everybody") && !why.contains("a.json"), "{why}");
+        mode(folder.path(), 0o755);
+        assert!(
+            check_in_place(&folder.path().join("none")).unwrap_err().starts_with("it cannot be resolved")
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::Success;
+use super::{Avoided, Success};
 use crate::device::DeviceSummary;
 use crate::manifest::PluginManifest;
 
@@ -43,6 +43,8 @@ pub(super) struct Key {
     driver_files: Vec<(String, Option<String>)>,
     visibility: Vec<(String, Option<String>)>,
     host: String,
+    /// Rows that are not run: the trial kernel is another where there are others.
+    avoided: Vec<Avoided>,
 }
 
 /// A file as the file system knows it.
@@ -73,7 +75,7 @@ impl FileIdentity {
 
 impl Key {
     /// The situation now.
-    pub(super) fn of(library: &Path, manifest: Option<&PluginManifest>) -> Key {
+    pub(super) fn of(library: &Path, manifest: Option<&PluginManifest>, avoided: &[Avoided]) -> Key {
         let libraries = manifest.map(|manifest| manifest.driver_libraries.as_slice()).unwrap_or_default();
         let files = manifest.map(|manifest| manifest.driver_files.as_slice()).unwrap_or_default();
         let variables = manifest.map(|manifest| manifest.visibility_variables.as_slice()).unwrap_or_default();
@@ -89,6 +91,7 @@ impl Key {
             driver_files: files.iter().map(|file| (file.clone(), first_bytes(Path::new(file)))).collect(),
             visibility: variables.iter().map(|name| (name.clone(), value(name))).collect(),
             host: format!("{} {}", env!("CARGO_PKG_VERSION"), host_build()),
+            avoided: avoided.to_vec(),
         }
     }
 
@@ -193,14 +196,16 @@ mod tests {
         let library = folder.path().join("a.so");
         fs::write(&library, b"one").unwrap();
         let cache = folder.path().join("probe");
-        let key = Key::of(&library, None);
+        let key = Key::of(&library, None, &[]);
         assert!(find(&cache, &key).is_none());
         store(&cache, &key, "hash", &success());
-        let found = find(&cache, &Key::of(&library, None)).unwrap();
+        let found = find(&cache, &Key::of(&library, None, &[])).unwrap();
         assert!(found.cached);
         assert_eq!(found.kernel, "copy");
+        let avoided = [Avoided { row: "copy".into(), ..Avoided::default() }];
+        assert!(find(&cache, &Key::of(&library, None, &avoided)).is_none(), "that row is known to go wrong");
         fs::write(&library, b"two").unwrap();
-        assert!(find(&cache, &Key::of(&library, None)).is_none());
+        assert!(find(&cache, &Key::of(&library, None, &[])).is_none());
     }
 
     #[test]
@@ -210,7 +215,7 @@ mod tests {
         let library = folder.path().join("a.so");
         fs::write(&library, b"one").unwrap();
         let cache = folder.path().join("probe");
-        let key = Key::of(&library, None);
+        let key = Key::of(&library, None, &[]);
         store(&cache, &key, "hash", &success());
         fs::set_permissions(key.file(&cache), fs::Permissions::from_mode(0o666)).unwrap();
         assert!(find(&cache, &key).is_none());
@@ -230,9 +235,9 @@ mod tests {
             version.display()
         );
         let manifest = PluginManifest::parse(&text).unwrap();
-        let before = Key::of(&version, Some(&manifest));
+        let before = Key::of(&version, Some(&manifest), &[]);
         assert_eq!(before.driver_files[0].1.as_deref(), Some("1"));
         fs::write(&version, "2").unwrap();
-        assert_ne!(before.driver_files, Key::of(&version, Some(&manifest)).driver_files);
+        assert_ne!(before.driver_files, Key::of(&version, Some(&manifest), &[]).driver_files);
     }
 }

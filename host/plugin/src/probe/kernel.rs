@@ -4,6 +4,7 @@ use cajeta_abi::{ArgSpec, DtypeId, LayoutId, MemoryKind, Problem, Row, ShapeGate
 use cajeta_catalog::contract::{operands, subject};
 use cajeta_catalog::op::Op;
 
+use super::Avoided;
 use crate::candidate::{Refusal, Stage};
 use crate::device::{BufferSpan, Device, DeviceError, LaunchSpec, Queue};
 
@@ -12,14 +13,16 @@ const WIDTH: u64 = 256;
 const COUNT: usize = (ROWS * WIDTH) as usize;
 const PROBLEM: Problem = Problem { m: ROWS, n: ROWS, k: WIDTH, batch: 1, aux: 0 };
 
-/// Runs the first row it knows how to check; answers its name, or nothing when there is none.
+/// Runs the first row it knows how to check and nobody knows to go wrong here; answers its name, or nothing
+/// when there is none.
 ///
 /// # Errors
 /// Stage device: the kernel failed, or computed something else.
-pub(super) fn run(device: &Device) -> Result<String, Refusal> {
+pub(super) fn run(device: &Device, avoided: &[Avoided]) -> Result<String, Refusal> {
     let rows = device.backend().rows();
+    let goes_wrong = |row: &Row| avoided.iter().any(|rows| rows.holds(row.name.as_str(), device.facts()));
     let Some((index, row, op)) = rows.iter().enumerate().find_map(|(index, row)| {
-        let op = suitable(device, row)?;
+        let op = suitable(device, row).filter(|_| !goes_wrong(row))?;
         Some((index, row, op))
     }) else {
         return Ok(String::new());

@@ -12,6 +12,7 @@ use crate::candidate::{Refusal, Stage};
 use crate::device::{DeviceError, DeviceSummary};
 use crate::manifest::PluginManifest;
 
+mod avoided;
 mod cache;
 mod child;
 mod kernel;
@@ -19,6 +20,7 @@ mod process;
 mod report;
 mod spawn;
 
+pub use avoided::{Avoided, AvoidedRows, driver_version};
 pub use child::{main, set_report_apart};
 pub use process::{Heard, Process};
 
@@ -38,6 +40,8 @@ pub struct ProbeOptions {
     pub time_limit: Duration,
     /// Folder of stored successes; `None` stores nothing.
     pub cache: Option<PathBuf>,
+    /// Who says which rows are known to go wrong and are not run; `None` knows of none.
+    pub avoided: Option<AvoidedRows>,
 }
 
 impl ProbeOptions {
@@ -54,12 +58,18 @@ impl ProbeOptions {
             program: find_program(),
             time_limit: time_limit.unwrap_or(TIME_LIMIT_DEFAULT),
             cache: crate::search::cache_directory().map(|folder| folder.join("probe")),
+            avoided: None,
         }
     }
 
     /// Probes with `program`, storing nothing: for tests and for programs that ship their own.
     pub fn with_program(program: impl Into<PathBuf>) -> ProbeOptions {
-        ProbeOptions { program: Some(program.into()), time_limit: TIME_LIMIT_DEFAULT, cache: None }
+        ProbeOptions {
+            program: Some(program.into()),
+            time_limit: TIME_LIMIT_DEFAULT,
+            cache: None,
+            avoided: None,
+        }
     }
 }
 
@@ -80,7 +90,7 @@ fn find_program() -> Option<PathBuf> {
 pub struct Success {
     /// The backend's devices.
     pub devices: Vec<DeviceSummary>,
-    /// The kernel that computed the right result; empty when the backend has none the probe knows.
+    /// The kernel that computed the right result; empty when the backend has none the probe knows, or may run.
     pub kernel: String,
     /// Whether a stored success answered.
     pub cached: bool,
@@ -98,12 +108,14 @@ pub fn probe(
     manifest: Option<&PluginManifest>,
     options: &ProbeOptions,
 ) -> Result<Success, Refusal> {
-    let key = cache::Key::of(library, manifest);
+    let rows = options.avoided.zip(manifest);
+    let avoided = rows.map_or_else(Vec::new, |(AvoidedRows(rows), manifest)| rows(&manifest.id, library));
+    let key = cache::Key::of(library, manifest, &avoided);
     if let Some(stored) = options.cache.as_deref().and_then(|folder| cache::find(folder, &key)) {
         return Ok(stored);
     }
     let hash = crate::trust::check_hash(library, manifest.and_then(|manifest| manifest.sha256.as_deref()))?;
-    let found = spawn::run(library, manifest, options)?;
+    let found = spawn::run(library, manifest, &avoided, options)?;
     if let Some(folder) = options.cache.as_deref() {
         cache::store(folder, &key, &hash, &found);
     }
@@ -119,6 +131,8 @@ pub(crate) fn unavailable(stage: Stage, error: &DeviceError, manifest: Option<&P
             })
             .map(|driver| driver.remedy.clone())
             .unwrap_or_default(),
+        // What it was given is the environment alone, and its words say what is wrong there.
+        Code::INVALID if !error.text.is_empty() => String::new(),
         _ => "report this to the plugin's author".to_owned(),
     };
     let reason = if error.text.is_empty() {

@@ -6,11 +6,13 @@ use std::time::Instant;
 
 use super::process::{Heard, Process};
 use super::report::{Line, REPORT_BYTES_MAX, Report};
-use super::{PROGRAM, ProbeOptions, Success};
+use super::{Avoided, PROGRAM, ProbeOptions, Success};
 use crate::candidate::{Refusal, Stage};
 use crate::manifest::PluginManifest;
 use crate::printable;
 
+/// What goes before each of the rows that are not to be run.
+pub(super) const AVOID: &str = "--avoid";
 /// What to do about a plugin that does what none should.
 const AUTHOR: &str = "report this to the plugin's author";
 
@@ -21,11 +23,12 @@ const AUTHOR: &str = "report this to the plugin's author";
 pub(super) fn run(
     library: &Path,
     manifest: Option<&PluginManifest>,
+    avoided: &[Avoided],
     options: &ProbeOptions,
 ) -> Result<Success, Refusal> {
     let begun = Instant::now();
     let deadline = begun + options.time_limit;
-    let mut process = start(library, manifest, options)?;
+    let mut process = start(library, manifest, avoided, options)?;
     let mut report = Vec::new();
     let (how, said, success) = loop {
         match process.next(deadline.saturating_duration_since(Instant::now())) {
@@ -63,6 +66,7 @@ pub(super) fn run(
 fn start(
     library: &Path,
     manifest: Option<&PluginManifest>,
+    avoided: &[Avoided],
     options: &ProbeOptions,
 ) -> Result<Process, Refusal> {
     let Some(program) = &options.program else {
@@ -76,6 +80,12 @@ fn start(
     command.arg(library);
     if let Some(manifest) = manifest.and_then(|manifest| manifest.path.as_deref()) {
         command.arg(manifest);
+    }
+    for rows in avoided {
+        let rows = serde_json::to_string(rows).map_err(|error| {
+            Refusal::new(Stage::Probe, format!("the rows to avoid cannot be passed on: {error}"), "")
+        })?;
+        command.arg(AVOID).arg(rows);
     }
     Process::start(command, |_| ()).map_err(|error| {
         Refusal::new(
