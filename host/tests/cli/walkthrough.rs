@@ -26,13 +26,15 @@ fn the_kernels_it_names_are_those_that_serve() {
     command.env("CAJETA_CPU_SIMD", "portable");
     let report = finish(command).json();
     let named = quoted(&text);
-    let mut rows = BTreeSet::new();
+    let (mut rows, mut beside) = (BTreeSet::new(), BTreeSet::new());
     for segment in report["segments"].as_array().expect("segments") {
         let launches = segment["launches"].as_array().expect("launches");
         let said = format!("{} launches", launches.len());
         let count = launches.len().to_string();
         assert!(text.contains(&said) || text.contains(&format!("`TailToken`, {count}")), "{said}");
         rows.extend(launches.iter().map(|launch| launch["row"].as_str().expect("a name")));
+        let arms = launches.iter().flat_map(|launch| launch["alternatives"].as_array().expect("a list"));
+        beside.extend(arms.map(|arm| arm["row"].as_str().expect("a name")));
     }
     for row in &rows {
         assert!(named.contains(row), "the walkthrough leaves out {row}");
@@ -44,6 +46,8 @@ fn the_kernels_it_names_are_those_that_serve() {
             .any(|start| word.starts_with(start) && word.chars().all(|c| c.is_ascii_alphanumeric()))
     });
     for kernel in kernels {
-        assert!(rows.contains(kernel), "{kernel} serves nothing of this model");
+        // Of those that could serve the same, it names what widened weights would bring.
+        let could = kernel.contains("Deq") && beside.contains(kernel);
+        assert!(rows.contains(kernel) || could, "{kernel} serves nothing of this model");
     }
 }
