@@ -10,9 +10,17 @@ use crate::tune::{FamilyProbe, Timed, TuneError};
 
 /// A [`RowProbe`] of launches that are in place.
 pub struct PlacedProbe<'a> {
-    pub(super) probe: &'a mut RowProbe,
-    pub(super) sets: Vec<ArgSet>,
-    pub(super) step_bytes: u64,
+    probe: &'a mut RowProbe,
+    sets: Vec<ArgSet>,
+    step_bytes: u64,
+}
+
+impl RowProbe {
+    /// The probe of launches that take one of these sets of arguments after the other, in a model whose step
+    /// reads so many bytes of weights. Without sets it makes its own operands.
+    pub fn placed(&mut self, sets: Vec<ArgSet>, step_bytes: u64) -> PlacedProbe<'_> {
+        PlacedProbe { probe: self, sets, step_bytes }
+    }
 }
 
 impl PlacedProbe<'_> {
@@ -71,5 +79,11 @@ impl FamilyProbe for PlacedProbe<'_> {
         let arms: Vec<(String, usize, Option<u32>)> =
             rows.iter().map(|&row| (name(row), row, None)).collect();
         self.compare(&arms, problem, scalars)
+    }
+}
+
+impl FamilyProbe for RowProbe {
+    fn time(&mut self, rows: &[usize], problem: &Problem, scalars: &[u8]) -> Result<Timed, TuneError> {
+        self.placed(Vec::new(), 0).time(rows, problem, scalars)
     }
 }

@@ -6,13 +6,12 @@ use std::cell::RefCell;
 use cajeta_abi::{Fact, Problem};
 use cajeta_plugin_host::{Device, DeviceError, LaunchSpec, List, Queue};
 
-use super::placed_probe::PlacedProbe;
 use super::row_bench::RowBench;
 use super::rows_named::{apart, rows_named};
 use super::sweep::sweep;
-use crate::tune::site::{ArgSet, Footing, Segments, distinct_bytes};
+use crate::tune::site::{Footing, Segments, distinct_bytes};
 use crate::tune::timer::{Arm, DeviceQueue, KernelTimer};
-use crate::tune::{FamilyProbe, Timed, TuneError};
+use crate::tune::{Timed, TuneError};
 
 /// A bracket of whole steps is as many as fit into this time.
 const STEP_NS: f64 = 2e6;
@@ -57,12 +56,6 @@ impl RowProbe {
         Ok(RowProbe { device: device.clone(), timer, sweep: None })
     }
 
-    /// The probe of launches that take one of these sets of arguments after the other, in a model whose step
-    /// reads so many bytes of weights. Without sets it makes its own operands.
-    pub fn placed(&mut self, sets: Vec<ArgSet>, step_bytes: u64) -> PlacedProbe<'_> {
-        PlacedProbe { probe: self, sets, step_bytes }
-    }
-
     /// The device.
     pub fn device(&self) -> &Device {
         &self.device
@@ -74,7 +67,7 @@ impl RowProbe {
     }
 
     /// Times forms that are in place against each other: a bracket goes over one segment after the other.
-    /// `step_bytes` as in [`RowProbe::placed`].
+    /// A step reads `step_bytes` of weights.
     ///
     /// # Errors
     /// Whatever keeps one of them from being launched.
@@ -206,11 +199,5 @@ pub(super) struct Specs<'a>(pub(super) &'a mut Queue);
 impl Specs<'_> {
     fn of(&mut self, bench: &RowBench, row: usize, launches: u32) -> Result<Vec<LaunchSpec>, DeviceError> {
         bench.specs(self.0, row, launches)
-    }
-}
-
-impl FamilyProbe for RowProbe {
-    fn time(&mut self, rows: &[usize], problem: &Problem, scalars: &[u8]) -> Result<Timed, TuneError> {
-        self.placed(Vec::new(), 0).time(rows, problem, scalars)
     }
 }

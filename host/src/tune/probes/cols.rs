@@ -7,7 +7,8 @@ use cajeta_abi::{FormatId, LayoutId, Problem, Regime, Row};
 use cajeta_catalog::op::Op;
 use cajeta_plugin_host::Device;
 
-use super::host_check::{Admits, HostCheck};
+use super::host_check::HostCheck;
+use super::product_args::Admits;
 use crate::record::{Answered, Probe, Record};
 use crate::route::Origin;
 use crate::tune::Answers;

@@ -1,13 +1,13 @@
 //! Whether a fusion beats its parts: `colsSeg-gateup-28672x4096-b4.q4k` for segments of projections,
 //! `fused.q4kPanelGemmAddAvx512.512x4096x4096` for the others.
 
-use cajeta_abi::{ArgSpec, DtypeId, FormatId, OpId, Problem, Row, Step};
+use cajeta_abi::{ArgSpec, DtypeId, FormatId, Problem, Row, Step};
 use cajeta_catalog::op::{Op, attr};
 use cajeta_catalog::oracle::shapes::{row_ops, step_problems};
 use cajeta_catalog::scalars::scalar_bytes;
 use cajeta_plugin_host::Device;
-use sha2::{Digest, Sha256};
 
+use super::stand_ins::code_in_parts;
 use crate::record::{Answered, Probe, Record};
 use crate::tune::bench::{Form, Piece, RowProbe};
 use crate::tune::declared::{first, is_alone, weight, weights};
@@ -92,40 +92,6 @@ fn formats(row: &Row) -> Vec<FormatId> {
     formats
 }
 
-/// The rows that may have a part in doing in parts what a fusion does: those of its regime that compute a
-/// stretch of its ops over its formats, and packs. A smaller fusion may serve instead of the rows of single
-/// steps, so what is compared depends on all of them.
-fn stand_ins(rows: &[Row], fused: &Row) -> Vec<usize> {
-    let ops: Vec<OpId> = fused.steps.iter().map(|step| step.op).collect();
-    let is_part = |row: &Row| {
-        let own: Vec<OpId> = row.steps.iter().map(|step| step.op).collect();
-        let stretch = own.len() < ops.len() && ops.windows(own.len().max(1)).any(|some| some == own);
-        let reads = |spec: &ArgSpec| weights(fused).any(|known| known.format == spec.format);
-        let part = stretch && weights(row).all(reads);
-        row.regime == fused.regime && (part || is_alone(row, Op::Pack))
-    };
-    (0..rows.len()).filter(|&row| is_part(&rows[row])).collect()
-}
-
-/// One hash of all code that may run in parts. Code without a hash goes by the version of the plugin, which
-/// every answer holds for alone.
-fn code_in_parts(rows: &[Row], fused: &Row, arms: &dyn Arms) -> [u8; 32] {
-    let mut digest = Sha256::new();
-    let mut stand_ins: Vec<(&str, Option<[u8; 32]>)> = stand_ins(rows, fused)
-        .into_iter()
-        .filter_map(|row| Some((rows.get(row)?.name.as_str(), arms.code(row))))
-        .collect();
-    stand_ins.sort_unstable();
-    for (name, code) in stand_ins {
-        // Lengths before texts, so that no two lists run into the same bytes.
-        digest.update((name.len() as u64).to_le_bytes());
-        digest.update(name.as_bytes());
-        digest.update([u8::from(code.is_some())]);
-        digest.update(code.unwrap_or_default());
-    }
-    digest.finalize().into()
-}
-
 /// What the probe asks to be launched.
 pub trait Arms {
     /// Hash of a row's code, if there is one.
@@ -156,7 +122,10 @@ pub fn settle(
     let names = parts.iter().filter_map(|part| rows.get(part.row)).map(|row| row.name.as_str());
     let ids = vec![
         ArmId { name: row.name.to_string(), code: arms.code(fused) },
-        ArmId { name: names.collect::<Vec<_>>().join("+"), code: Some(code_in_parts(rows, row, arms)) },
+        ArmId {
+            name: names.collect::<Vec<_>>().join("+"),
+            code: Some(code_in_parts(rows, row, &|part| arms.code(part))),
+        },
     ];
     let question = Question { name: name.clone(), scope: &family, arms: ids, keep: Keep::Stored };
     let settled = tuning.settle(&question, &mut || arms.time())?;
@@ -282,7 +251,6 @@ mod tests {
         rows.push(steps(row("packCols", "", cols, 1), &[Op::Pack]));
         rows.push(row("q4kMatVec", "", Regime::DECODE_ROW, 1));
         rows.push(steps(row("colsAdd", "", cols, 1), &[Op::Add]));
-        assert_eq!(stand_ins(&rows, &rows[2]), [0, 1, 3, 4]);
         let problem = Problem { m: 4, n: 14336, k: 4096, batch: 1, aux: 0 };
         let part = |row| Part { row, problem, scalars: Vec::new() };
         let parts = [part(0), part(0), part(1)];

@@ -4,15 +4,14 @@
 //! What the kernel reads in layouts of the backend's own is made from known values by the backend's own
 //! rows: a relayout for the weight, a pack for the input. So these are checked with it.
 
-use cajeta_abi::{FormatId, LayoutId, MemoryKind, Problem, Regime, Row, Shape};
-use cajeta_catalog::op::Op;
+use cajeta_abi::{FormatId, MemoryKind, Problem, Row, Shape};
 use cajeta_catalog::quant::Format;
 use cajeta_model_arch::quant::reference_matvec;
 use cajeta_plugin_host::{BufferSpan, Device, LaunchSpec, Queue};
 
+use super::product_args::{Admits, ProductArgs, ends};
 use crate::tune::TuneError;
 use crate::tune::bench::{Random, plain_scalars, rows_named};
-use crate::tune::declared::{first, is_alone};
 
 /// Error of an output, against the size of its column, at which a kernel is wrong and not inexact: int8
 /// activations stay far below it.
@@ -20,26 +19,13 @@ const WRONG: f64 = 0.02;
 /// Outputs of each column that are checked, where the kernel computes so few.
 const CHECKED: u64 = 64;
 
-/// Whether the device can run a row at a problem.
-pub(crate) type Admits<'a> = dyn Fn(&Row, &Problem, &[u8]) -> bool + 'a;
-
 /// A check of one row of one product.
 pub(crate) struct HostCheck<'a> {
     device: &'a Device,
     row: usize,
     format: Format,
     problem: Problem,
-    arguments: Arguments,
-}
-
-/// Where the operands of a product are among a row's arguments, and the rows that make their layouts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Arguments {
-    x: usize,
-    weight: usize,
-    out: usize,
-    relayout: Option<usize>,
-    pack: Option<usize>,
+    arguments: ProductArgs,
 }
 
 /// An operand in the layout that a row reads it in.
@@ -71,7 +57,7 @@ impl<'a> HostCheck<'a> {
         // A small part of the weight says as much about the kernel as all of it.
         let part = Problem { n: problem.n.min(CHECKED), ..*problem };
         let problem = if admits(spec, &part, &scalars) { part } else { *problem };
-        let (format, arguments) = Arguments::of(rows, spec, &problem, admits)?;
+        let (format, arguments) = ProductArgs::of(rows, spec, &problem, admits)?;
         Ok(HostCheck { device, row, format, problem, arguments })
     }
 
@@ -81,7 +67,7 @@ impl<'a> HostCheck<'a> {
     /// Whatever the device answers.
     pub(crate) fn differs(&self, queue: &mut Queue) -> Result<Option<String>, TuneError> {
         let HostCheck { device, format, problem, .. } = *self;
-        let Arguments { x, weight, out, relayout, pack } = self.arguments;
+        let ProductArgs { x, weight, out, relayout, pack } = self.arguments;
         let spec = row_of(device, self.row)?;
         let Problem { m, n, k, .. } = problem;
         let mut random = Random::new(m);
@@ -179,72 +165,6 @@ impl<'a> HostCheck<'a> {
         let rows = device.backend().rows();
         launched.map_err(|error| TuneError::timing(&|| rows_named(rows, vec![(row, *problem)]), error))
     }
-}
-
-impl Arguments {
-    fn of(
-        rows: &[Row],
-        row: &Row,
-        problem: &Problem,
-        admits: &Admits<'_>,
-    ) -> Result<(Format, Arguments), String> {
-        let wired = |operand: usize| {
-            let wire = row.steps.first().and_then(|step| step.operands.get(operand))?;
-            wire.as_arg().map(|arg| arg as usize).filter(|&arg| arg < row.args.len())
-        };
-        let (Some(x), Some(weight), Some(out)) = (wired(0), wired(1), wired(3)) else {
-            return Err("its operands are not arguments".to_owned());
-        };
-        let layout = |arg: usize| row.args.get(arg).map_or(LayoutId::PLAIN, |spec| spec.layout);
-        let id = row.args.get(weight).map_or(FormatId::NONE, |spec| spec.format);
-        let format = Format::from_id(id.0).filter(|format| format.is_decodable());
-        let format = format.ok_or("no host decodes its weights")?;
-        if layout(out) != LayoutId::PLAIN {
-            return Err("its output is in a layout of the backend's own".to_owned());
-        }
-        let Problem { m, n, k, .. } = *problem;
-        let made = |op: Op, regime: Regime, arg: usize, problem: Problem| {
-            if layout(arg).0 < LayoutId::OWN.0 {
-                return Ok(None);
-            }
-            let by = changes(rows, op, regime, id, layout(arg), &|row| admits(row, &problem, &[]));
-            by.map(Some).ok_or_else(|| format!("no {} makes the layout of its argument {arg}", op.name()))
-        };
-        let relayout = made(Op::Relayout, Regime::BIND, weight, Problem { n, k, ..Problem::default() })?;
-        let pack = made(Op::Pack, row.regime, x, Problem { m, k, ..Problem::default() })?;
-        Ok((format, Arguments { x, weight, out, relayout, pack }))
-    }
-}
-
-/// The first row that does nothing but bring one operand from the file's blocks, or from plain rows, to
-/// `layout`.
-fn changes(
-    rows: &[Row],
-    op: Op,
-    regime: Regime,
-    format: FormatId,
-    layout: LayoutId,
-    admits: &dyn Fn(&Row) -> bool,
-) -> Option<usize> {
-    let serves = |row: &Row| {
-        let args = ends(row).and_then(|(from, to)| row.args.get(from).zip(row.args.get(to)));
-        let (source, target) = match op {
-            Op::Relayout => (LayoutId::GGUF, format),
-            _ => (LayoutId::PLAIN, FormatId::NONE),
-        };
-        let fits = args
-            .is_some_and(|(from, to)| from.layout == source && from.format == target && to.layout == layout);
-        is_alone(row, op) && row.regime == regime && fits && admits(row)
-    };
-    first(rows, &serves)
-}
-
-/// The arguments that a change of layout of one operand reads and writes.
-fn ends(row: &Row) -> Option<(usize, usize)> {
-    let step = row.steps.first()?;
-    let mut wired = step.operands.iter().filter_map(|wire| wire.as_arg());
-    let (from, to) = (wired.next()?, wired.next()?);
-    wired.next().is_none().then_some((from as usize, to as usize))
 }
 
 fn row_of(device: &Device, row: usize) -> Result<&Row, TuneError> {

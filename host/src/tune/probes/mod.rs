@@ -4,7 +4,9 @@
 //! settle its question, and says what came of it. What is launched is behind a trait, so that the
 //! decision is tested without a device.
 
+mod product_args;
 mod host_check;
+mod stand_ins;
 pub mod cols;
 pub mod fused;
 pub mod once;
