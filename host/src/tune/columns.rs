@@ -97,6 +97,9 @@ impl Columns<'_> {
     }
 }
 
+/// Settles one pair, by what is settled so far.
+type Settle<'a> = dyn FnMut(&Pair, &Answers) -> Result<Option<Found>, TuneError> + 'a;
+
 /// Settles pairs until one over several sequences answers right. A row that does not is out for good, and said
 /// to be; once none is left for the format, each sequence has a launch of its own.
 fn settled(
@@ -105,7 +108,7 @@ fn settled(
     admits: &dyn Fn(&Row, &Problem, &[u8]) -> bool,
     answers: &mut Answers,
     found: &mut Answers,
-    settle: &mut dyn FnMut(&Pair, &Answers) -> Result<Option<Found>, TuneError>,
+    settle: &mut Settle<'_>,
 ) -> Result<(), TuneError> {
     let next = |answers: &Answers| {
         let alone = |row: &Row, problem: &Problem| {
