@@ -12,8 +12,9 @@ static ALLOCATOR: cajeta::fault::SaysWhenFull = cajeta::fault::SaysWhenFull;
 
 fn main() -> ExitCode {
     let outcome = guarded(|| {
-        cli::log::start()?;
+        cajeta::fault::outlive_file_limits()?;
         cajeta::fault::name_cut_files()?;
+        cli::log::start()?;
         let Some(flags) = cli::flags()? else { return Ok(()) };
         match flags.verb {
             Verb::Run(flags) => cli::run::run(flags),

@@ -1,6 +1,6 @@
 //! `cajeta backends`: which backends there are, which one is used, and why not the others.
 
-use cajeta::settings::select_options;
+use cajeta::route::usable::select_options;
 use cajeta_plugin_host::{Explanation, Outcome as Found, SelectError, explain, select};
 use clap::{Args, Subcommand};
 

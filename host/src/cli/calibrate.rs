@@ -1,6 +1,6 @@
 //! `cajeta calibrate`: measures what holds for the whole device, and keeps it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use cajeta::tune::FOREIGN_PERCENT_MAX;
 use cajeta::tune::calibration::{
@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::failure::{Failure, Outcome};
 use super::model::BackendFlags;
 use super::output;
+use super::snapshot::Snapshot;
 use super::table::Table;
 
 const EXAMPLES: &str = "\
@@ -83,11 +84,13 @@ fn known(device: &Device, store: &CalibrationStore) -> Outcome<Report> {
 }
 
 fn measure(flags: &Flags, device: &Device, store: &CalibrationStore) -> Outcome<Report> {
+    // It takes a while; that there is nowhere to write it is known before.
+    let snapshot = flags.snapshot.as_deref().map(Snapshot::at).transpose()?;
     let record = calibrate(device, &mut |what| output::note(&format!("measuring {what}")))?;
     let mut report = Report { record, origin: "measured", path: None, not_kept: None };
     let held = report.record.foreign_load_percent.filter(|&percent| percent >= FOREIGN_PERCENT_MAX);
     let held = held.filter(|_| !flags.busy);
-    if let Some(path) = &flags.snapshot {
+    if let (Some(snapshot), Some(path)) = (snapshot, &flags.snapshot) {
         // A plugin that ships it says it of every such device: better none than one of a busy machine.
         if let Some(percent) = held {
             return Err(Failure::work(format!(
@@ -96,7 +99,8 @@ fn measure(flags: &Flags, device: &Device, store: &CalibrationStore) -> Outcome<
                 path.display()
             )));
         }
-        write_snapshot(path, &report.record)?;
+        // A list of one, to which records of other devices may be added by hand.
+        snapshot.write(&(serde_json::to_string_pretty(&[&report.record])? + "\n"))?;
         report.path = Some(path.clone());
         return Ok(report);
     }
@@ -111,13 +115,6 @@ fn measure(flags: &Flags, device: &Device, store: &CalibrationStore) -> Outcome<
         },
     }
     Ok(report)
-}
-
-/// A list of one, to which records of other devices may be added by hand.
-fn write_snapshot(path: &Path, record: &CalibrationRecord) -> Outcome {
-    let text = serde_json::to_string_pretty(&[record])?;
-    std::fs::write(path, text + "\n")
-        .map_err(|error| Failure::work(format!("the snapshot {}: {error}", path.display())))
 }
 
 impl Report {

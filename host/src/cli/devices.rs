@@ -1,7 +1,7 @@
 //! `cajeta devices`: the devices of every usable backend, with what their drivers say of them.
 
 use cajeta::engine::human_bytes;
-use cajeta::settings::select_options;
+use cajeta::route::usable::select_options;
 use cajeta_plugin_host::{DeviceSummary, Outcome as Found, explain};
 use clap::Args;
 use serde::Serialize;

@@ -4,6 +4,8 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 
+use cajeta_plugin_host::printable;
+
 use super::colour::{self, painted};
 
 /// Why a command did not succeed.
@@ -76,7 +78,7 @@ pub(crate) fn guarded(command: impl FnOnce() -> Outcome) -> Outcome {
 }
 
 /// A message as one line that is safe to show: line breaks join with `; `, and control characters,
-/// which can come from file names and plugins, are spelled out.
+/// which can come from file names and plugins, are spelled out, as are marks that turn text around.
 pub(crate) fn one_sentence(message: &str) -> String {
     let mut out = String::with_capacity(message.len());
     for line in message.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -84,7 +86,7 @@ pub(crate) fn one_sentence(message: &str) -> String {
             out.push_str(if out.ends_with([':', ',', ';']) { " " } else { "; " });
         }
         for c in line.chars() {
-            if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
+            if printable::steers(c) { out.extend(c.escape_default()) } else { out.push(c) }
         }
     }
     out

@@ -41,14 +41,19 @@ mod measured;
 pub(crate) mod bench;
 pub(crate) mod synth;
 pub(crate) mod tune;
+mod snapshot;
 pub(crate) mod calibrate;
 pub(crate) mod completions;
 pub(crate) mod man;
 
-use clap::error::{ContextKind, ErrorKind};
+use cajeta_plugin_host::printable;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
 use failure::{Failure, Outcome};
+
+/// Characters of what was typed that a mistake repeats.
+const TYPED_MAX: usize = 200;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -151,7 +156,14 @@ fn rendered(help: &clap::Error, coloured: bool) -> String {
 
 /// What is wrong with the command line, and the usage of the command it names.
 fn mistake(error: &clap::Error) -> String {
-    let said = error.render().to_string();
+    let mut said = error.render().to_string();
+    for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg, ContextKind::InvalidSubcommand] {
+        if let Some(ContextValue::String(typed)) = error.get(kind)
+            && typed.chars().nth(TYPED_MAX).is_some()
+        {
+            said = said.replace(typed.as_str(), &printable::line(typed, TYPED_MAX));
+        }
+    }
     let said = said.strip_prefix("error: ").unwrap_or(&said);
     let paragraphs: Vec<&str> = said.split("\n\n").map(str::trim).filter(|text| !text.is_empty()).collect();
     let is_usage = |text: &str| text.starts_with("Usage:");
@@ -187,6 +199,17 @@ mod tests {
             let error = Flags::try_parse_from(line.split(' ')).expect_err(line);
             mistake(&error)
         };
+        let long = "x".repeat(120_000);
+        for line in [
+            format!("cajeta run m --prefer {long}"),
+            format!("cajeta {long}"),
+            format!("cajeta run --{long}"),
+        ] {
+            let sentence = mistake(&line);
+            assert!(sentence.len() < 1500 && sentence.contains("xxx…"), "{} bytes", sentence.len());
+        }
+        let below = mistake("cajeta run m --widen-budget -1");
+        assert!(below.contains("whole number of bytes") && !below.contains("-- -1"), "{below}");
         let missing = mistake("cajeta run");
         assert!(missing.contains("<MODEL>") && missing.contains("usage: cajeta run"), "{missing}");
         for line in

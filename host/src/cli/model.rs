@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use cajeta::engine::{DEFAULT_CHUNK, DEFAULT_CONTEXT, EngineOptions, LlmEngine};
-use cajeta::settings::select_options;
+use cajeta::route::usable::select_options;
 use cajeta::tune::overrides;
 use cajeta_model_arch::gguf::GgufFile;
 use cajeta_model_arch::tokenizer::Tokenizer;
-use cajeta_plugin_host::SelectOptions;
+use cajeta_plugin_host::{SelectOptions, printable};
 use clap::Args;
 
 use super::failure::Outcome;
@@ -54,24 +54,34 @@ pub(crate) struct TuneFlags {
     pub(crate) prefer: Vec<(String, String)>,
     /// Most memory for widened copies of weights, in bytes or with k, M or G, where prefill is faster over
     /// those; 0 makes none. If absent, at most a quarter of what is free
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size, allow_negative_numbers = true)]
     pub(crate) widen_budget: Option<u64>,
 }
 
 /// Bytes, or so many KiB, MiB or GiB.
 fn size(text: &str) -> Result<u64, String> {
     let text = text.trim();
+    if !text.starts_with(|c: char| c.is_ascii_digit()) {
+        return Err("expected a whole number of bytes, such as 0 or 512M".to_owned());
+    }
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    if unit.starts_with(['.', ',']) {
+        return Err("expected a whole number; a smaller unit says parts, as 1536M does 1.5G".to_owned());
+    }
     let shift = match unit.trim().to_ascii_lowercase().as_str() {
         "" | "b" => 0,
         "k" | "kib" => 10,
         "m" | "mib" => 20,
         "g" | "gib" => 30,
         "t" | "tib" => 40,
-        _ => return Err(format!("the unit is {:?}; expected k, M, G or T, or none for bytes", unit.trim())),
+        _ => {
+            let unit = printable::line(unit, 20);
+            return Err(format!("the unit is {unit:?}; expected k, M, G or T, or none for bytes"));
+        }
     };
-    let number: u64 = number.parse().map_err(|_| "expected a number, such as 512M".to_owned())?;
-    number.checked_mul(1 << shift).ok_or_else(|| "that is more than any memory".to_owned())
+    // Digits that are no number are too many of them.
+    let bytes = number.parse().ok().and_then(|number: u64| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| "that is more than any memory".to_owned())
 }
 
 impl TuneFlags {
@@ -140,8 +150,17 @@ mod tests {
         for (text, bytes) in [("0", 0), ("17", 17), ("4k", 4096), ("512M", 512 << 20), ("2 GiB", 2 << 30)] {
             assert_eq!(size(text), Ok(bytes), "{text}");
         }
-        for bad in ["", "M", "-1", "1.5G", "3 parsecs", "99999999999T"] {
-            assert!(size(bad).is_err(), "{bad}");
+        for (bad, words) in [
+            ("", "expected a whole number of bytes"),
+            ("M", "expected a whole number of bytes"),
+            ("-1", "expected a whole number of bytes"),
+            ("1.5G", "1536M"),
+            ("3 parsecs", "the unit is \"parsecs\""),
+            ("99999999999T", "more than any memory"),
+            ("99999999999999999999999", "more than any memory"),
+        ] {
+            let why = size(bad).expect_err(bad);
+            assert!(why.contains(words), "{bad}: {why}");
         }
     }
 }

@@ -2,13 +2,16 @@
 //! file cut short while it is mapped, and no memory for what the program itself keeps.
 //!
 //! Both are found where nothing may allocate, lock or panic, so the sentence is put together here from bytes. It
-//! is the program that takes these up; a library leaves signals and the allocator alone.
+//! is the program that takes these up; a library leaves signals and the allocator alone. A limit on files is the
+//! one that can be outlived.
 
 mod cut_file;
 mod exhaustion;
+mod file_limit;
 
 pub use cut_file::name_cut_files;
 pub use exhaustion::SaysWhenFull;
+pub use file_limit::outlive_file_limits;
 
 /// Most bytes of a sentence.
 const MAX_SENTENCE: usize = 1024;

@@ -3,10 +3,12 @@
 use std::fmt::{self, Write as _};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use cajeta_plugin_host::printable;
 use serde_json::{Map, Value};
 use thiserror::Error;
 use tracing::field::{Field, Visit};
@@ -28,6 +30,11 @@ pub const FILTER_VARIABLE: &str = "CAJETA_LOG";
 /// The variable that names the file records are appended to.
 pub const FILE_VARIABLE: &str = "CAJETA_RECORDS";
 
+/// Characters of a path in a warning.
+const PATH_MAX: usize = 300;
+/// What names that file in its place.
+const SETTING: &str = "`records` of cajeta.toml";
+
 /// Where records go.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct StreamOptions {
@@ -35,6 +42,8 @@ pub struct StreamOptions {
     pub filter: Option<String>,
     /// A file that every record is appended to.
     pub file: Option<PathBuf>,
+    /// Whether the settings name the file, and not [`FILE_VARIABLE`].
+    pub by_settings: bool,
 }
 
 /// Records cannot be shown or kept as asked.
@@ -51,12 +60,14 @@ pub enum StreamError {
         reason: String,
     },
     /// The file cannot be appended to.
-    #[error("records cannot be appended to {}: {reason}; name another file in {FILE_VARIABLE}", path.display())]
+    #[error("records cannot be appended to {}: {reason}; name another file in {place}", path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// Why not.
         reason: io::Error,
+        /// What names the file.
+        place: &'static str,
     },
 }
 
@@ -64,10 +75,19 @@ impl StreamOptions {
     /// What the environment asks for; `file` is what the settings name.
     pub fn of_process(file: Option<PathBuf>) -> StreamOptions {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let variable = set(FILE_VARIABLE).map(PathBuf::from);
         StreamOptions {
             filter: set(FILTER_VARIABLE).map(|value| value.to_string_lossy().into_owned()),
-            file: set(FILE_VARIABLE).map(PathBuf::from).or(file),
+            by_settings: variable.is_none(),
+            file: variable.or(file),
         }
+    }
+
+    fn open(&self) -> Result<Option<RecordFile>, StreamError> {
+        let Some(path) = &self.file else { return Ok(None) };
+        let place = if self.by_settings { SETTING } else { FILE_VARIABLE };
+        let fail = |reason| StreamError::File { path: path.clone(), reason, place };
+        RecordFile::open(path).map(Some).map_err(fail)
     }
 }
 
@@ -80,7 +100,7 @@ pub fn start(options: &StreamOptions) -> Result<(), StreamError> {
     let filter = options.filter.as_deref().unwrap_or("warn");
     let filter = EnvFilter::try_new(filter)
         .map_err(|error| StreamError::Filter { filter: filter.to_owned(), reason: error.to_string() })?;
-    let file = options.file.as_deref().map(RecordFile::open).transpose()?;
+    let file = options.open()?;
     let lines = tracing_subscriber::fmt::layer().event_format(Line).with_writer(io::stderr);
     let records = file.map(|file| file.with_filter(filter_fn(is_kept)));
     let _ = tracing_subscriber::registry().with(lines.with_filter(filter)).with(records).try_init();
@@ -147,7 +167,11 @@ where
             write!(line, " {name}={value}")?;
         }
         for c in line.chars() {
-            if c.is_control() { write!(writer, "{}", c.escape_default())? } else { writer.write_char(c)? }
+            if printable::steers(c) {
+                write!(writer, "{}", c.escape_default())?
+            } else {
+                writer.write_char(c)?
+            }
         }
         writeln!(writer)
     }
@@ -161,21 +185,43 @@ struct RecordFile {
 }
 
 impl RecordFile {
-    fn open(path: &Path) -> Result<RecordFile, StreamError> {
-        let file = OpenOptions::new().create(true).append(true).open(path);
-        let fail = |reason| StreamError::File { path: path.to_owned(), reason };
-        Ok(RecordFile { file: file.map_err(fail)?, path: path.to_owned(), failed: AtomicBool::new(false) })
+    fn open(path: &Path) -> io::Result<RecordFile> {
+        // Opening a pipe that nobody reads would wait for a reader, without a word.
+        let open = |flags| OpenOptions::new().create(true).append(true).custom_flags(flags).open(path);
+        let mut file = open(libc::O_NONBLOCK).map_err(|error| match error.raw_os_error() {
+            Some(libc::ENXIO) => io::Error::other("it is a pipe that nobody reads, or no file"),
+            _ => error,
+        })?;
+        let kind = file.metadata()?.file_type();
+        if kind.is_fifo() || kind.is_char_device() {
+            // Somebody reads it: from here on it may take its time.
+            file = open(0)?;
+        } else if !kind.is_file() {
+            return Err(io::Error::other("it is neither a file nor a pipe or terminal"));
+        }
+        Ok(RecordFile { file, path: path.to_owned(), failed: AtomicBool::new(false) })
+    }
+}
+
+impl RecordFile {
+    fn lost(&self, error: &io::Error) -> String {
+        let path = printable::line(&self.path.display().to_string(), PATH_MAX);
+        format!("WARN records: {path}: {error}; this record and all after it are lost")
     }
 }
 
 impl<S: Subscriber> Layer<S> for RecordFile {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
+        // One that failed may have written half a line, and what follows is not glued to it.
+        if self.failed.load(Ordering::Relaxed) {
+            return;
+        }
         let line = json_line(event.metadata(), Parts::of(event), SystemTime::now());
         if let Err(error) = (&self.file).write_all(line.as_bytes())
             && !self.failed.swap(true, Ordering::Relaxed)
         {
             // Said past the stream, which would come back here.
-            let _ = writeln!(io::stderr().lock(), "WARN records: {}: {error}", self.path.display());
+            let _ = writeln!(io::stderr().lock(), "{}", self.lost(&error));
         }
     }
 }
@@ -266,9 +312,47 @@ mod tests {
 
     #[test]
     fn what_cannot_be_done_is_said() {
-        let bad = StreamOptions { filter: Some("a=b=c".into()), file: None };
+        let bad = StreamOptions { filter: Some("a=b=c".into()), ..StreamOptions::default() };
         assert!(start(&bad).expect_err("no filter").to_string().contains(FILTER_VARIABLE));
-        let gone = StreamOptions { filter: None, file: Some("/nowhere/at/all.jsonl".into()) };
-        assert!(start(&gone).expect_err("no file").to_string().contains("/nowhere/at/all.jsonl"));
+        let mut gone =
+            StreamOptions { file: Some("/nowhere/at/all.jsonl".into()), ..StreamOptions::default() };
+        let why = start(&gone).expect_err("no file").to_string();
+        assert!(why.contains("/nowhere/at/all.jsonl") && why.contains(FILE_VARIABLE), "{why}");
+        gone.by_settings = true;
+        let why = start(&gone).expect_err("no file").to_string();
+        assert!(why.contains("cajeta.toml") && !why.contains(FILE_VARIABLE), "{why}");
+    }
+
+    #[test]
+    fn a_pipe_needs_a_reader_and_nobody_waits_for_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+        let why = RecordFile::open(&pipe).err().expect("nobody reads it").to_string();
+        assert!(why.contains("nobody reads"), "{why}");
+        let reader = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&pipe).expect("opens");
+        assert!(RecordFile::open(&pipe).is_ok());
+        drop(reader);
+        assert!(RecordFile::open(folder.path()).is_err() && RecordFile::open(Path::new("/dev/null")).is_ok());
+    }
+
+    #[test]
+    fn a_file_that_is_full_says_once_that_records_are_lost() {
+        let full = RecordFile::open(Path::new("/dev/full")).expect("opens");
+        let said = full.lost(&io::Error::other("no space"));
+        assert_eq!(said, "WARN records: /dev/full: no space; this record and all after it are lost");
+        let failed = Arc::new(full);
+        let subscriber = tracing_subscriber::registry().with(Watched(failed.clone()));
+        tracing::subscriber::with_default(subscriber, || tracing::warn!("lost"));
+        assert!(failed.failed.load(Ordering::Relaxed));
+    }
+
+    /// A file that can still be looked at while it listens.
+    struct Watched(Arc<RecordFile>);
+
+    impl<S: Subscriber> Layer<S> for Watched {
+        fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+            self.0.on_event(event, context);
+        }
     }
 }

@@ -12,6 +12,8 @@ use super::key;
 pub const VARIABLE: &str = "CAJETA_LLM_SHAPE_OVERRIDE";
 /// What stands for the rows that a fusion takes the place of.
 pub const PARTS: &str = "parts";
+/// Characters of what was written that an error repeats.
+const SHOWN_MAX: usize = 200;
 /// Names that an error offers for one that does not exist.
 const NEAR: usize = 3;
 
@@ -59,6 +61,14 @@ pub enum OverrideError {
     },
 }
 
+/// Somebody's words, as far as an error repeats them.
+fn shown(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_MAX) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
 /// What an override is about and what it says: `FAMILY=ROW`.
 ///
 /// # Errors
@@ -67,7 +77,7 @@ pub fn parse(text: &str) -> Result<(String, String), OverrideError> {
     let parts = text.split_once('=').map(|(scope, arm)| (scope.trim(), arm.trim()));
     match parts.filter(|(scope, arm)| !scope.is_empty() && !arm.is_empty()) {
         Some((scope, arm)) => Ok((scope.to_owned(), arm.to_owned())),
-        None => Err(OverrideError::Form { text: text.to_owned() }),
+        None => Err(OverrideError::Form { text: shown(text) }),
     }
 }
 
@@ -90,7 +100,7 @@ pub fn of_process() -> Result<Vec<(String, String)>, OverrideError> {
 /// When it could not, with names like the one that is not there.
 pub fn check(scope: &str, arm: &str, rows: &[Row]) -> Result<(), OverrideError> {
     let fail = |why: String| {
-        let (scope, arm) = (scope.to_owned(), arm.to_owned());
+        let (scope, arm) = (shown(scope), shown(arm));
         Err(OverrideError::Arm { scope, arm, why })
     };
     if let Some(arms) = key::arms(scope) {
@@ -119,13 +129,13 @@ pub fn check(scope: &str, arm: &str, rows: &[Row]) -> Result<(), OverrideError> 
         && members(family).is_empty()
     {
         if let Some(row) = rows.iter().find(|row| row.name.as_str() == family) {
-            let (scope, label, arm) = (scope.to_owned(), key::family_label(row), arm.to_owned());
+            let (scope, label, arm) = (shown(scope), key::family_label(row), shown(arm));
             let asked = scope.replace(family, &label);
             return Err(OverrideError::Member { scope, family: label, asked, arm });
         }
         let labels: BTreeSet<String> = rows.iter().map(label).collect();
         let near = near(family, labels.iter().map(String::as_str));
-        return Err(OverrideError::Scope { scope: scope.to_owned(), near });
+        return Err(OverrideError::Scope { scope: shown(scope), near });
     }
     let allowed: Vec<&Row> = match family {
         Some(family) => members(family),
@@ -208,7 +218,8 @@ fn digits(text: &str) -> String {
 
 /// The names most like one that does not exist.
 fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let mut known: Vec<(usize, &str)> = known.map(|known| (edits(name, known), known)).collect();
+    let name = shown(name);
+    let mut known: Vec<(usize, &str)> = known.map(|known| (edits(&name, known), known)).collect();
     known.sort_unstable();
     known.dedup();
     let names: Vec<&str> = known.into_iter().take(NEAR).map(|(_, known)| known).collect();
@@ -356,6 +367,11 @@ mod tests {
         assert!(wrong("fused.q4kQkv.1x2x3", PARTS).contains("near it: q4kQkvWide"));
         assert!(wrong("shape.q4kQkv.1x2x3.kv8", "q4kQkvWide").contains("no question is named so"));
         assert!(wrong("partWgs", "many").contains("number of parts"));
+        let long = "x".repeat(100_000);
+        for said in [wrong(&long, &long), wrong(&family, &long), parse(&long).expect_err("none").to_string()]
+        {
+            assert!(said.len() < 1000 && said.contains("xxx…"), "{} bytes", said.len());
+        }
         assert!(wrong("tileBeatsDeq", "q4kTile64").contains("the answer is tile or deq"));
     }
 

@@ -12,20 +12,24 @@ use cajeta::engine::{DEFAULT_CHUNK, Model};
 use cajeta::lower::{self, Sizes};
 use cajeta::route::rows::{RouteTables, RowRoute, format_name, regime_name};
 use cajeta::route::survey::{self, Question};
+use cajeta::route::usable::select_options;
 use cajeta::route::{AuditedQuery, AuditedRow, Clause, Route, RouteQuery, RouteTable, attribute_names};
 use cajeta_abi::FormatId;
 use cajeta_catalog::kv::BLOCK_POSITIONS;
 use cajeta_catalog::op::Op;
 use cajeta_catalog::state::StepLayout;
-use cajeta_plugin_host::{Backend, Installed, RefusedRow, registries};
+use cajeta_plugin_host::select::BACKEND_VARIABLE;
+use cajeta_plugin_host::{Backend, Installed, RefusedRow, SelectOptions, printable, registries};
 use clap::Args;
 use serde::Serialize;
 
 use super::failure::{Failure, Outcome};
 use super::lowering::usual_context;
-use super::model::BackendFlags;
 use super::output;
 use gated::Gated;
+
+/// Characters of a name in a sentence.
+const NAME_MAX: usize = 64;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,7 +38,7 @@ Examples:
   cajeta audit --backend NAME --json     one plugin, with the clause of every row at every question
 Works without the plugin's hardware. `no row` is served at no shape; `gate` is served, but not at these
 sizes; rows fire for none (`never`) or for all (`always`) of what was asked. In JSON the `clauses` of a question are one letter a row of the
-table, in its order: `.` serves, `f` format, `r` regime, `s` shape.";
+table, in its order: `.` serves, `f` format, `r` regime, `s` shape. A plugin whose rows cannot be read is a failure.";
 
 /// What was typed.
 #[derive(Args, Debug)]
@@ -42,8 +46,9 @@ table, in its order: `.` serves, `f` format, `r` regime, `s` shape.";
 pub(crate) struct Flags {
     /// A GGUF file whose ops are asked; its weights are not loaded
     model: Option<PathBuf>,
-    #[command(flatten)]
-    backend: BackendFlags,
+    /// Audit this plugin and no other; wins over CAJETA_XPU_BACKEND
+    #[arg(long, value_name = "NAME")]
+    backend: Option<String>,
     /// Print everything as JSON
     #[arg(long)]
     json: bool,
@@ -51,19 +56,51 @@ pub(crate) struct Flags {
 
 /// Prints what the audit found.
 pub(crate) fn run(flags: Flags) -> Outcome {
-    let select = flags.backend.resolve()?;
+    let mut select = select_options()?;
+    select.force = flags.backend.clone();
     let model = flags.model.as_deref().map(Model::open).transpose()?;
     let installed = registries(&select)?;
     if installed.is_empty() {
-        return Err(Failure::work(
-            "no such plugin is installed; `cajeta backends --explain` says where it was looked for",
-        ));
+        return Err(Failure::work(format!(
+            "{}; `cajeta backends --explain` says where plugins are looked for",
+            none_of(&select)
+        )));
     }
     let report = Report {
         model: flags.model.map(|path| path.display().to_string()),
         backends: installed.iter().map(|plugin| Audited::of(plugin, model.as_ref())).collect(),
     };
-    if flags.json { output::json(&report) } else { output::text(&text::describe(&report)) }
+    if flags.json {
+        output::json(&report)?
+    } else {
+        output::text(&text::describe(&report))?
+    }
+    match unread(&report.backends) {
+        None => Ok(()),
+        Some(sentence) => Err(Failure::work(sentence)),
+    }
+}
+
+/// What was looked for and is not there.
+fn none_of(select: &SelectOptions) -> String {
+    let variable = select.variable.as_deref().map(|value| value.to_string_lossy());
+    match (&select.force, variable.as_deref().map(str::trim).filter(|value| !value.is_empty())) {
+        (Some(name), _) => format!("no plugin `{}` is installed", printable::line(name, NAME_MAX)),
+        (None, Some(names)) => {
+            format!("no plugin of {BACKEND_VARIABLE}={} is installed", printable::line(names, NAME_MAX))
+        }
+        (None, None) => "no plugin is installed".to_owned(),
+    }
+}
+
+/// The plugins about which nothing is known, as a failure says it.
+fn unread(backends: &[Audited]) -> Option<String> {
+    let unread: Vec<&str> = backends
+        .iter()
+        .filter(|audited| audited.unread.is_some())
+        .map(|audited| audited.backend.as_str())
+        .collect();
+    (!unread.is_empty()).then(|| format!("not audited, as the rows were not read: {}", unread.join(", ")))
 }
 
 #[derive(Serialize)]

@@ -184,9 +184,11 @@ fn measured<'a>(
     extent: Extent,
 ) -> Outcome<Settled<'a>> {
     if tune_directory(flags.tune.tune_dir.as_deref()).is_none() {
-        return Err(Failure::work(
-            "measured choices are kept nowhere, by CAJETA_LLM_TUNE_DIR or the settings; give --tune-dir DIR",
-        ));
+        let by = match flags.tune.tune_dir {
+            Some(_) => "as --tune-dir says; name a folder there",
+            None => "by CAJETA_LLM_TUNE_DIR or the settings; give --tune-dir DIR",
+        };
+        return Err(Failure::work(format!("measured choices are kept nowhere, {by}")));
     }
     let mut options = EngineOptions::new(path, select);
     options.ctx = Some(extent.ctx);

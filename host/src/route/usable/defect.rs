@@ -4,11 +4,15 @@ use std::fmt;
 use std::path::PathBuf;
 
 use cajeta_abi::DeviceFacts;
+use cajeta_plugin_host::manifest::is_backend_id;
 use cajeta_plugin_host::printable;
+use cajeta_plugin_host::probe::{Avoided, driver_version};
 use serde::Deserialize;
 
 /// Characters of a reason that are kept.
 const REASON_MAX: usize = 300;
+/// Most bytes of what a record names.
+const NAME_MAX: usize = 300;
 
 /// One record.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
@@ -37,11 +41,11 @@ impl Defect {
     /// Makes its texts fit to be printed, or says what is wrong with it.
     pub(super) fn check(&mut self) -> Result<(), String> {
         let versions = [&self.driver_from, &self.driver_below];
-        if let Some(bad) = versions.into_iter().flatten().find(|text| version(text).is_empty()) {
+        if let Some(bad) = versions.into_iter().flatten().find(|text| driver_version(text).is_empty()) {
             return Err(format!("`{bad}` is no driver version: expected numbers with dots"));
         }
         if let [Some(from), Some(below)] = versions
-            && version(from) >= version(below)
+            && driver_version(from) >= driver_version(below)
         {
             return Err(format!("no driver is from {from} and below {below}"));
         }
@@ -55,35 +59,38 @@ impl Defect {
             return Err(format!("`{}`: `*` stands for the rest of a name, at its end", self.row));
         }
         let names = [Some(&self.row), self.device.as_ref(), self.target.as_ref()];
-        let names = names.into_iter().chain(versions.map(Option::as_ref));
-        if let Some(bad) = names.flatten().find(|text| !printable::is_printable(text)) {
-            return Err(format!("`{bad}` has a control character"));
+        let names = names.into_iter().chain(versions.map(Option::as_ref)).flatten();
+        if let Some(bad) = names.clone().find(|text| !printable::is_printable(text)) {
+            return Err(format!("`{bad}` has a character that steers a terminal"));
+        }
+        if names.into_iter().any(|text| text.len() > NAME_MAX) {
+            return Err(format!("a name has more than {NAME_MAX} bytes"));
+        }
+        if let Some(bad) = self.backend.as_ref().filter(|backend| !is_backend_id(backend)) {
+            return Err(format!("`{bad}` is no backend; one for any names none"));
         }
         Ok(())
     }
 
+    /// What a probe of the plugin must not run.
+    pub(super) fn avoided(&self) -> Avoided {
+        Avoided {
+            row: self.row.clone(),
+            target: self.target.clone(),
+            device: self.device.clone(),
+            driver_from: self.driver_from.clone(),
+            driver_below: self.driver_below.clone(),
+        }
+    }
+
     /// Whether its name or beginning is this row's.
     pub(super) fn names(&self, row: &str) -> bool {
-        match self.row.strip_suffix('*') {
-            Some(beginning) => row.starts_with(beginning),
-            None => row == self.row,
-        }
+        self.avoided().names(row)
     }
 
     /// Whether it holds for a row on a device.
     pub(super) fn holds(&self, row: &str, facts: &DeviceFacts) -> bool {
-        let target = self.target.as_deref().is_none_or(|target| target == facts.target.as_str());
-        let device = self.device.as_deref().is_none_or(|part| facts.name.as_str().contains(part));
-        self.names(row) && target && device && self.in_range(facts.driver.as_str())
-    }
-
-    /// A driver that does not say its version cannot be told apart from one with the defect.
-    fn in_range(&self, driver: &str) -> bool {
-        let driver = version(driver);
-        let from = self.driver_from.as_deref().map(version);
-        let below = self.driver_below.as_deref().map(version);
-        driver.is_empty()
-            || (from.is_none_or(|from| driver >= from) && below.is_none_or(|below| driver < below))
+        self.avoided().holds(row, facts)
     }
 }
 
@@ -107,13 +114,6 @@ impl fmt::Display for Defect {
         }
         f.write_str(")")
     }
-}
-
-/// The numbers of the first word that begins with one: `580.65.06` is 580, 65, 6.
-fn version(text: &str) -> Vec<u64> {
-    let mut words = text.split(|c: char| c.is_whitespace() || c == ',');
-    let word = words.find(|word| word.starts_with(|c: char| c.is_ascii_digit())).unwrap_or("");
-    word.split('.').map_while(|number| number.parse().ok()).collect()
 }
 
 #[cfg(test)]

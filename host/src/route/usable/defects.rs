@@ -21,6 +21,7 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use cajeta_abi::DeviceFacts;
+use cajeta_plugin_host::probe::Avoided;
 use cajeta_plugin_host::{printable, trust};
 use serde::Deserialize;
 use thiserror::Error;
@@ -61,6 +62,16 @@ impl Defects {
     /// The records beside a plugin and in the operator's folders, for a backend. A file that does not
     /// read is warned of and left out.
     pub fn installed(backend: &str, plugin_folder: Option<&Path>) -> Defects {
+        Defects::collect(backend, plugin_folder, &|sentence| tracing::warn!("{sentence}"))
+    }
+
+    /// The rows of the same records, as a probe is told them; in silence.
+    pub(super) fn avoided(backend: &str, plugin_folder: Option<&Path>) -> Vec<Avoided> {
+        let all = Defects::collect(backend, plugin_folder, &|_| ());
+        all.0.iter().map(Defect::avoided).collect()
+    }
+
+    fn collect(backend: &str, plugin_folder: Option<&Path>, warn: &dyn Fn(&str)) -> Defects {
         let mut all = Defects::default();
         let mut add = |file: &Path, checked: Result<(), String>| {
             let found = match checked {
@@ -69,17 +80,19 @@ impl Defects {
             };
             match found {
                 Ok(defects) => all.0.extend(defects.0),
-                Err(error) => tracing::warn!("{error}"),
+                Err(error) => warn(&error.to_string()),
             }
         };
         if let Some(folder) = plugin_folder {
             let beside = folder.join(format!("cajeta-defects-{backend}.toml"));
             if is_there(&beside) {
-                add(&beside, as_the_plugin(folder, &beside));
+                // A file that a plugin ships is held to the rules for the plugin itself: nobody else may have
+                // written it.
+                add(&beside, trust::check_in_place(&beside).map(drop));
             }
         }
         for folder in settings::folders() {
-            files(&folder.join("defects")).iter().for_each(|file| add(file, Ok(())));
+            files(&folder.join("defects"), warn).iter().for_each(|file| add(file, Ok(())));
         }
         all.0.retain(|defect| defect.backend.as_deref().is_none_or(|named| named == backend));
         all
@@ -122,10 +135,10 @@ impl Defects {
         Ok(Defects(file.defect))
     }
 
-    /// Records of this backend by name that name none of its rows: a typing error, or of another version.
+    /// Records that name none of the backend's rows: a typing error, of another version, or, where they name no
+    /// backend, of another one.
     pub fn strangers<'a>(&'a self, rows: &'a [&str]) -> impl Iterator<Item = &'a Defect> {
-        let of_this = self.0.iter().filter(|defect| defect.backend.is_some());
-        of_this.filter(move |defect| !rows.iter().any(|row| defect.names(row)))
+        self.0.iter().filter(move |defect| !rows.iter().any(|row| defect.names(row)))
     }
 
     /// The record that holds for a row on a device.
@@ -139,19 +152,13 @@ fn is_there(file: &Path) -> bool {
     !matches!(std::fs::symlink_metadata(file), Err(error) if error.kind() == ErrorKind::NotFound)
 }
 
-/// A file that a plugin ships is held to the rules for the plugin itself: nobody else may have written it.
-fn as_the_plugin(folder: &Path, file: &Path) -> Result<(), String> {
-    let folder = folder.canonicalize().map_err(|error| error.to_string())?;
-    trust::check(&folder, file).map(drop).map_err(|refusal| refusal.reason)
-}
-
 /// The record files of a folder, by name; none where it is not there.
-fn files(folder: &Path) -> Vec<PathBuf> {
+fn files(folder: &Path, warn: &dyn Fn(&str)) -> Vec<PathBuf> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Vec::new(),
         Err(error) => {
-            tracing::warn!("{}: {error}; none of its defect records holds", folder.display());
+            warn(&format!("{}: {error}; none of its defect records holds", folder.display()));
             return Vec::new();
         }
     };
@@ -160,7 +167,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         paths.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
     files.sort();
     if let Some(first) = files.get(MAX_FILES) {
-        tracing::warn!("{}: it and those after it are not read: {MAX_FILES} are the most", first.display());
+        warn(&format!("{}: it and those after it are not read: {MAX_FILES} are the most", first.display()));
     }
     files.truncate(MAX_FILES);
     files
@@ -191,7 +198,12 @@ mod tests {
                 "schema = 1\n[[defect]]\nrow = 'a'\nreason = 'r'\ndriver_from = '2.0'\ndriver_below = '2'",
                 "no driver is from 2.0 and below 2",
             ),
-            ("schema = 1\n[[defect]]\nrow = \"a\\u001b[2J\"\nreason = 'r'", "control character"),
+            ("schema = 1\n[[defect]]\nrow = \"a\\u001b[2J\"\nreason = 'r'", "steers a terminal"),
+            ("schema = 1\n[[defect]]\nrow = \"a\\u202e\"\nreason = 'r'", "steers a terminal"),
+            (
+                "schema = 1\n[[defect]]\nrow = 'a'\nbackend = '*'\nreason = 'r'",
+                "no backend; one for any names none",
+            ),
             ("schema = 1\n[[defect]]\nrow = 'a'\nreason = '\t'", "needs a row"),
             ("schema = 1\n[[defect]]\nrow = 'a*b'\nreason = 'r'", "at its end"),
             ("\u{0}", ""),
@@ -283,6 +295,6 @@ mod tests {
         let defects = Defects::parse(text).expect("reads");
         let strange: Vec<&str> =
             defects.strangers(&["q4Tile", "q5Tile"]).map(|defect| defect.row.as_str()).collect();
-        assert_eq!(strange, ["q5"]);
+        assert_eq!(strange, ["q5", "q6"]);
     }
 }

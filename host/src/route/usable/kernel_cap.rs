@@ -90,8 +90,12 @@ impl KernelCap {
             let rows: Vec<&str> = backend.rows().iter().map(|row| row.name.as_str()).collect();
             for stranger in defects.strangers(&rows) {
                 let (row, file) = (&stranger.row, stranger.file.display());
+                let of_another = match stranger.backend {
+                    Some(_) => "",
+                    None => " here, and if it is for another backend, it should name that",
+                };
                 tracing::warn!(
-                    "{file}: backend `{}` has no row `{row}`; that record does nothing",
+                    "{file}: backend `{}` has no row `{row}`; that record does nothing{of_another}",
                     backend.id()
                 );
             }

@@ -3,8 +3,10 @@
 
 mod defect;
 mod defects;
+mod avoided;
 mod kernel_cap;
 
+pub use avoided::select_options;
 pub use defect::Defect;
 pub use defects::{DefectError, Defects};
 pub use kernel_cap::{KernelCap, Kernels};

@@ -15,14 +15,14 @@ const BYTES_MAX: u64 = 4 << 20;
 /// Characters of what is wrong with a file.
 const WHY_MAX: usize = 500;
 
-/// The record of a device in the list that a plugin ships, if there is one. The file is held to the rules
-/// that hold for the plugin itself: nobody else may have written it.
+/// The record of a device in the list that a plugin ships, if there is one.
 pub(super) fn shipped(path: &Path, key: &CalibrationKey) -> Option<CalibrationRecord> {
     let find = || {
         let Some(found) = content(path)? else { return Ok(None) };
-        let folder = path.parent().and_then(|folder| folder.canonicalize().ok()).unwrap_or_default();
-        trust::check(&folder, path).map_err(|refusal| refusal.reason)?;
         let records = found.as_array().ok_or("it is no list of records")?;
+        for (at, why) in (1..).zip(records).filter_map(|(at, record)| Some((at, nobodys(record)?))) {
+            tracing::warn!("{}: record {at} {why}; it holds for no device", path.display());
+        }
         // Of the others nothing is asked: one that does not read costs its own device alone.
         let of_device = |record: &&Value| {
             let found = record.get("key").map(CalibrationKey::deserialize);
@@ -46,6 +46,22 @@ pub(super) fn single(path: &Path, key: &CalibrationKey) -> Option<CalibrationRec
     warned(path, find())
 }
 
+/// Why a record of a list is of no device at all; one of another form may say elsewhere what it is of.
+fn nobodys(record: &Value) -> Option<String> {
+    let schema = record.get("schema");
+    if schema.and_then(Value::as_u64).is_some_and(|schema| schema != u64::from(SCHEMA)) {
+        return None;
+    }
+    let key = record.get("key").map(CalibrationKey::deserialize);
+    match key {
+        None => Some("has no `key`".into()),
+        Some(Err(error)) => {
+            Some(format!("has a `key` that does not read: {}", printable::line(&error.to_string(), WHY_MAX)))
+        }
+        Some(Ok(_)) => None,
+    }
+}
+
 fn warned(path: &Path, found: Result<Option<CalibrationRecord>, String>) -> Option<CalibrationRecord> {
     found.unwrap_or_else(|why| {
         let (path, why) = (path.display(), printable::line(&why, WHY_MAX));
@@ -64,8 +80,14 @@ fn record(found: &Value) -> Result<CalibrationRecord, String> {
     CalibrationRecord::deserialize(found).map_err(|error| error.to_string())?.checked()
 }
 
-/// What a file holds; nothing when it is not there.
+/// What a file holds; nothing when it is not there. It is held to the rules that hold for a plugin: nobody
+/// else may have written it.
 fn content(path: &Path) -> Result<Option<Value>, String> {
+    if matches!(fs::symlink_metadata(path), Err(error) if error.kind() == ErrorKind::NotFound) {
+        return Ok(None);
+    }
+    // Before a byte of it is believed.
+    trust::check_in_place(path)?;
     match bytes(path) {
         Ok(bytes) if bytes.len() as u64 > BYTES_MAX => Err(format!("it has more than {BYTES_MAX} bytes")),
         Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| error.to_string()),
@@ -171,6 +193,40 @@ mod tests {
         assert_eq!(single(&path, &key()), None, "a list is no record");
         let (_folder, path) = write("a.json", good.as_bytes());
         assert_eq!(shipped(&path, &key()), None, "a record is no list");
+    }
+
+    #[test]
+    fn a_list_with_a_record_of_no_device_is_told() {
+        let told = |text: &str| nobodys(&serde_json::from_str(text).expect(text)).unwrap_or_default();
+        assert_eq!(told(r#"{"schema": 1}"#), "has no `key`");
+        assert_eq!((told("7"), told("{}")), ("has no `key`".into(), "has no `key`".into()));
+        assert!(told(r#"{"schema": 1, "key": {"backend": "b"}}"#).contains("does not read: missing field"));
+        assert_eq!(told(r#"{"schema": 2}"#), "", "of another form, which may say it elsewhere");
+        assert_eq!(told(&text("5.0", "5.0")), "");
+    }
+
+    #[test]
+    fn a_kept_file_that_others_may_write_is_not_believed() {
+        let record = text("5.0", "5.0");
+        let mode = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("set");
+        };
+        let why = |path: &Path| content(path).expect_err("not believed");
+        let (folder, path) = write("a.json", record.as_bytes());
+        assert!(single(&path, &key()).is_some());
+        mode(&path, 0o666);
+        assert!(why(&path).starts_with("it is writable by everybody"), "{}", why(&path));
+        assert_eq!(single(&path, &key()), None);
+        mode(&path, 0o644);
+        mode(folder.path(), 0o777);
+        assert!(why(&path).contains("is writable by everybody"), "{}", why(&path));
+        assert_eq!(single(&path, &key()), None, "anybody may have put it there");
+        mode(folder.path(), 0o755);
+        assert!(single(&path, &key()).is_some());
+        let (_other, outside) = write("b.json", record.as_bytes());
+        fs::remove_file(&path).expect("removed");
+        std::os::unix::fs::symlink(&outside, &path).expect("linked");
+        assert_eq!(single(&path, &key()), None, "a link that leads out of the folder");
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
-use cajeta_plugin_host::Backend;
+use cajeta_plugin_host::{Backend, trust};
 
 use super::file::{shipped, single};
 use super::record::{CalibrationKey, CalibrationRecord};
@@ -62,15 +63,18 @@ impl CalibrationStore {
     /// Keeps a record in the platform's folder; the file.
     ///
     /// # Errors
-    /// When there is no such folder or it cannot be written.
+    /// When there is no such folder, it cannot be written, or others may write there: nothing that is kept there
+    /// would be believed.
     pub fn keep(&self, record: &CalibrationRecord) -> io::Result<PathBuf> {
         let path = self.path(&record.key).ok_or_else(|| {
             io::Error::new(io::ErrorKind::NotFound, "this user has no home folder to keep it in")
         })?;
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         }
         write_whole(&path, &serde_json::to_vec_pretty(record)?)?;
+        trust::check_in_place(&path)
+            .map_err(|why| io::Error::other(format!("{}: {why}; it will not be believed", path.display())))?;
         Ok(path)
     }
 
