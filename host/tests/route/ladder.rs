@@ -240,6 +240,29 @@ fn a_projection_that_is_not_batched_says_at_which_gate() {
 }
 
 #[test]
+fn a_refusal_names_what_is_near_and_the_debug_log_every_row() {
+    let said = Said::default();
+    let writer = said.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_max_level(tracing::Level::DEBUG)
+        .with_writer(move || writer.clone());
+    let plugin = plugin(&CORES);
+    let error = tracing::subscriber::with_default(subscriber.finish(), || {
+        lower(&plugin, &plan(Format::Q5_0), Segment::Body, &sizes(512), &not_tiled)
+            .expect_err("none reads it")
+    });
+    let short = error.to_string();
+    assert!(short.starts_with("no kernel serves matmul blk.0.out") && short.lines().count() == 2, "{short}");
+    let log = String::from_utf8(said.0.lock().expect("lock").clone()).expect("text");
+    let products = plugin.rows.iter().filter(|row| row.steps.iter().any(|step| step.op == Op::Matmul.id()));
+    for row in products {
+        assert!(log.contains(&format!("\n  {}: format: serves ", row.name)), "{} in {log}", row.name);
+        assert!(!short.contains(row.name.as_str()), "{short}");
+    }
+}
+
+#[test]
 fn a_models_questions_are_asked_in_every_regime_it_runs_in() {
     let plugin = plugin(&[]);
     let asked = questions(&plan(Format::Q4_K), &sizes(512), &plugin.rows, &plugin.layouts);
