@@ -87,7 +87,7 @@ fn an_override_of_what_does_not_exist_names_what_does() {
     told("q6kWaveMatVec").failure(2, &["--prefer", "FAMILY=ROW"]);
     let mut command = with_plugins(&["run", &model(), "-p", "Once", "-n", "1"]);
     command.env("CAJETA_LLM_SHAPE_OVERRIDE", "nonsense");
-    finish(command).failure(1, &["`nonsense`", "FAMILY=ROW"]);
+    finish(command).failure(2, &["CAJETA_LLM_SHAPE_OVERRIDE", "`nonsense`", "FAMILY=ROW"]);
 }
 
 #[test]
