@@ -1,61 +1,33 @@
 //! Settles questions on one device: fixed by somebody, else remembered, else timed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
-use cajeta_abi::{Fact, Row};
+use cajeta_abi::Row;
 use cajeta_plugin_host::Device;
 
+use super::asked::{Asked, AskedSoFar, Doubt};
 use super::error::TuneError;
 use super::key;
+use super::others::{FOREIGN_PERCENT_MAX, Others};
 use super::overrides::{self, Overrides};
 pub(super) use super::question::{ArmId, Keep, Question, Settled, Spent, Timed};
 use super::store::{Answer, Autotune, BuildId, BuildParts, DeviceKey};
 use super::timer::Verdict;
 use crate::record::Answered;
 
-/// Percent of the device that others may hold, at which a measurement is used and not kept.
-pub const FOREIGN_PERCENT_MAX: u64 = 25;
-/// Readings of the others' share; the lowest counts, because one reading may catch a passer-by.
-const READINGS: usize = 3;
-/// Time between readings.
-const BETWEEN_READINGS: Duration = Duration::from_millis(2);
-
 /// The choices of one device.
 pub struct Tuning {
     store: Autotune,
     parts: BuildParts,
     overrides: Mutex<Overrides>,
-    /// Answers of this run that the store does not keep: by name the build, and why.
-    doubts: Mutex<BTreeMap<String, (BuildId, Doubt)>>,
-    /// What was asked so far, by name.
-    asked: Mutex<BTreeMap<String, Asked>>,
+    asked: AskedSoFar,
     holds: AtomicUsize,
     stored_launches: AtomicU64,
     memory_launches: AtomicU64,
-    foreign_load: Box<dyn Fn() -> Option<u64> + Send + Sync>,
-}
-
-/// A question that was asked here.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Asked {
-    /// The arm that serves.
-    pub arm: String,
-    /// How that came about.
-    pub answered: Answered,
-    /// What the answer holds for: answers of other builds are no answers to it.
-    pub build: BuildId,
-}
-
-/// Why an answer is for this run alone.
-#[derive(Clone, Debug)]
-struct Doubt {
-    /// Whether it was timed at all.
-    timed: bool,
-    why: String,
+    others: Others,
 }
 
 /// Holds the trial while it lives: nothing is timed, nothing is remembered.
@@ -74,8 +46,7 @@ impl Tuning {
         let backend = device.backend();
         let store = Autotune::open(directory, &DeviceKey::new(backend.id(), device.facts()));
         let parts = BuildParts::new(backend.version(), device.facts());
-        let device = device.clone();
-        Tuning::over(store, parts, Box::new(move || foreign_load(&device)))
+        Tuning::over(store, parts, Others::load_of(device))
     }
 
     /// Choices over a given store. `foreign_load` answers percent of the device that others hold now,
@@ -89,12 +60,11 @@ impl Tuning {
             store,
             parts,
             overrides: Mutex::default(),
-            doubts: Mutex::default(),
-            asked: Mutex::default(),
+            asked: AskedSoFar::default(),
             holds: AtomicUsize::new(0),
             stored_launches: AtomicU64::new(0),
             memory_launches: AtomicU64::new(0),
-            foreign_load,
+            others: Others::new(foreign_load),
         }
     }
 
@@ -166,13 +136,13 @@ impl Tuning {
         let settled = self.answer(question, &build, time)?;
         let arm = question.arms.get(settled.arm).map(|arm| arm.name.clone()).unwrap_or_default();
         let asked = Asked { arm, answered: settled.answered, build };
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(question.name.clone(), asked);
+        self.asked.put(&question.name, asked);
         Ok(settled)
     }
 
     /// How a question of this name was answered last; nothing where it was not asked.
     pub fn asked(&self, name: &str) -> Option<Asked> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.asked.of(name)
     }
 
     fn answer(
@@ -191,7 +161,7 @@ impl Tuning {
         if let Some(answer) = self.store.recall_for(&question.name, build)
             && let Some(arm) = position(&answer.value)
         {
-            let doubt = self.doubt(&question.name, build);
+            let doubt = self.asked.doubt(&question.name, build);
             let timed = doubt.as_ref().is_none_or(|doubt| doubt.timed);
             let known = Settled::known(arm, if timed { Answered::Stored } else { Answered::Held });
             return Ok(Settled {
@@ -218,7 +188,7 @@ impl Tuning {
         build: &BuildId,
         time: &mut dyn FnMut() -> Result<Timed, TuneError>,
     ) -> Result<Settled, TuneError> {
-        let before = self.others();
+        let before = self.others.steady();
         let timed = match time() {
             Ok(timed) => timed,
             Err(error) if error.is_lost() || error.is_wrong() => return Err(error),
@@ -232,7 +202,7 @@ impl Tuning {
             let why = format!("{} of {} arms were timed", timed.timings.len(), question.arms.len());
             return Ok(self.untimed(question, build, why));
         };
-        let held = before.max(self.others()).filter(|&percent| percent >= FOREIGN_PERCENT_MAX);
+        let held = before.max(self.others.steady()).filter(|&percent| percent >= FOREIGN_PERCENT_MAX);
         let not_stored = held.map(|percent| format!("other processes held {percent} % of the device"));
         let answer = Answer {
             value: question.arms[verdict.winner].name.clone(),
@@ -242,7 +212,7 @@ impl Tuning {
         match (question.keep, &not_stored) {
             (_, Some(why)) => {
                 self.store.remember_now(&question.name, answer, build);
-                self.put_doubt(question, build, Doubt { timed: true, why: why.clone() });
+                self.asked.put_doubt(&question.name, build, Doubt { timed: true, why: why.clone() });
             }
             (Keep::InMemory, None) => self.store.remember_now(&question.name, answer, build),
             (keep, None) => {
@@ -269,37 +239,14 @@ impl Tuning {
     fn untimed(&self, question: &Question<'_>, build: &BuildId, why: String) -> Settled {
         if let Some(first) = question.arms.first() {
             self.store.remember_now(&question.name, first.name.as_str(), build);
-            self.put_doubt(question, build, Doubt { timed: false, why: why.clone() });
+            self.asked.put_doubt(&question.name, build, Doubt { timed: false, why: why.clone() });
         }
         Settled { not_stored: Some(why), ..Settled::known(0, Answered::Held) }
     }
 
-    fn put_doubt(&self, question: &Question<'_>, build: &BuildId, doubt: Doubt) {
-        let mut doubts = self.doubts.lock().unwrap_or_else(PoisonError::into_inner);
-        doubts.insert(question.name.clone(), (build.clone(), doubt));
-    }
-
-    fn doubt(&self, name: &str, build: &BuildId) -> Option<Doubt> {
-        let doubts = self.doubts.lock().unwrap_or_else(PoisonError::into_inner);
-        doubts.get(name).filter(|(of, _)| of == build).map(|(_, doubt)| doubt.clone())
-    }
-
     /// Whether others hold so much of the device that a measurement would not be kept.
     pub fn is_busy(&self) -> bool {
-        self.others().is_some_and(|percent| percent >= FOREIGN_PERCENT_MAX)
-    }
-
-    /// Percent of the device that others hold, as a steady share.
-    fn others(&self) -> Option<u64> {
-        let mut lowest = (self.foreign_load)()?;
-        for _ in 1..READINGS {
-            if lowest < FOREIGN_PERCENT_MAX {
-                break;
-            }
-            std::thread::sleep(BETWEEN_READINGS);
-            lowest = lowest.min((self.foreign_load)()?);
-        }
-        Some(lowest)
+        self.others.steady().is_some_and(|percent| percent >= FOREIGN_PERCENT_MAX)
     }
 }
 
@@ -314,12 +261,6 @@ impl std::fmt::Debug for Tuning {
 
 fn note(verdict: &Verdict) -> Option<String> {
     verdict.tie.then(|| format!("a tie: ahead by {:.2} %", verdict.lead_percent.unwrap_or(0.0)))
-}
-
-/// What the driver says now of others' use of the device.
-fn foreign_load(device: &Device) -> Option<u64> {
-    let facts = device.backend().devices().ok()?;
-    facts.get(device.index() as usize)?.get(Fact::FOREIGN_LOAD)
 }
 
 #[cfg(test)]
