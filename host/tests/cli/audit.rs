@@ -80,6 +80,30 @@ fn what_only_a_gate_turns_away_is_said_in_text_too() {
 
 #[test]
 fn no_plugin_is_an_error_that_says_where_to_look() {
-    finish(bare(&["audit"])).failure(1, &["no such plugin", "backends --explain"]);
+    finish(bare(&["audit"])).failure(1, &["no plugin is installed", "backends --explain"]);
     finish(with_plugins(&["audit", "nowhere.gguf"])).failure(1, &["nowhere.gguf"]);
+}
+
+#[test]
+fn a_plugin_that_is_not_there_is_named_and_no_device_is_asked_for() {
+    finish(with_plugins(&["audit", "--backend", "nope"])).failure(1, &["no plugin `nope` is installed"]);
+    let mut command = with_plugins(&["audit"]);
+    command.env("CAJETA_XPU_BACKEND", "nope,never");
+    finish(command).failure(1, &["CAJETA_XPU_BACKEND=nope,never"]);
+    finish(with_plugins(&["audit", "--device", "99"])).failure(2, &["--device"]);
+}
+
+#[test]
+fn a_plugin_whose_rows_cannot_be_read_is_a_failure() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let manifest = folder.path().join("cajeta-backend-cpu.toml");
+    std::fs::copy(plugins().join("cajeta-backend-cpu.toml"), &manifest).expect("copied");
+    std::fs::write(folder.path().join("libcajeta_backend_cpu.so"), "no library").expect("written");
+    for args in [&["audit"][..], &["audit", "--json"]] {
+        let mut command = with_plugins(args);
+        command.env("CAJETA_PLUGIN_PATH", folder.path());
+        let run = finish(command);
+        assert!(run.out.contains("cpu"), "what is known is printed: {run:?}");
+        run.failure(1, &["not audited", "cpu"]);
+    }
 }

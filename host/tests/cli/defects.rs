@@ -129,6 +129,8 @@ fn what_does_not_read_or_names_nothing_is_warned_of() {
         ("rmsNorm*", "since = 3\n", ["none of its defect records holds", "since"]),
         ("rmsNorm*", "driver_below = 'old'\n", ["none of its defect records holds", "`old`"]),
         ("rms*Norm", "", ["nonsense.toml", "at its end"]),
+        ("rmsNorm*", "backend = '*'\n", ["none of its defect records holds", "no backend"]),
+        ("q4kNothing", "", ["has no row `q4kNothing`", "should name that"]),
     ] {
         let settings = settings(row, range);
         let run = finish(with(settings.path(), with_plugins(&kernels)));
@@ -158,4 +160,29 @@ fn a_record_shipped_beside_the_plugin_holds_unless_others_may_write_it() {
     kernels(0o644).failure(1, &["always says the (sampleRow*, by cajeta-defects-cpu.toml)"]);
     let run = kernels(0o666);
     assert!(run.code == Some(0) && run.err.contains("writable by everybody"), "{run:?}");
+}
+
+#[test]
+fn the_trial_kernel_of_a_probe_is_no_row_with_a_defect() {
+    let trial = |settings: &Path, cache: &Path| {
+        let mut command = with(settings, with_plugins(&["backends", "--explain", "--json"]));
+        command.env("XDG_CACHE_HOME", cache);
+        let explained = finish(command).json();
+        let candidates = explained["candidates"].as_array().expect("a list").clone();
+        let cpu =
+            candidates.iter().find(|candidate| candidate["id"] == "cpu").expect("the processor").clone();
+        assert_eq!(cpu["outcome"]["state"], "usable", "{cpu}");
+        cpu["outcome"]["kernel"].as_str().expect("a name").to_owned()
+    };
+    let (nothing, cache) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let usual = trial(nothing.path(), cache.path());
+    assert!(!usual.is_empty());
+    // Also where a stored success tells of the usual one.
+    let other = trial(settings(&usual, "").path(), cache.path());
+    assert!(other != usual && !other.is_empty(), "{other} in place of {usual}");
+    assert_eq!(trial(settings(&usual, "device = 'Model X of nobody'\n").path(), cache.path()), usual);
+    let both = settings("add*", "backend = 'cpu'\n[[defect]]\nrow = 'copy*'\nreason = 'ends the process'\n");
+    let left = trial(both.path(), cache.path());
+    assert!(!left.starts_with("add") && !left.starts_with("copy"), "{left}");
+    assert_eq!(trial(nothing.path(), cache.path()), usual);
 }

@@ -2,6 +2,7 @@
 //! device completes later than it is asked and shows nobody its memory.
 
 mod commands;
+mod calibrate;
 mod load;
 mod columns;
 mod widened;
