@@ -15,6 +15,7 @@ fn main() -> ExitCode {
         cajeta::fault::outlive_file_limits()?;
         cajeta::fault::name_cut_files()?;
         cli::log::start()?;
+        cli::environment::check()?;
         let Some(flags) = cli::flags()? else { return Ok(()) };
         match flags.verb {
             Verb::Run(flags) => cli::run::run(flags),

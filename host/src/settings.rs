@@ -4,6 +4,9 @@
 //! `/etc/cajeta/`. Never from the current directory: the file names folders that libraries are
 //! loaded from.
 
+use std::fs::{File, OpenOptions};
+use std::io::{Error, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use cajeta_plugin_host::SelectOptions;
@@ -44,7 +47,10 @@ impl Settings {
     /// When a file is there and cannot be read, is no TOML, or has a key this version does not know.
     pub fn of_process() -> Result<Settings, SettingsError> {
         let mut files = folders().into_iter().map(|folder| folder.join(FILE));
-        files.find(|file| file.exists()).map_or(Ok(Settings::default()), |file| Settings::read(&file))
+        // A link that leads nowhere is there: somebody meant something by it.
+        files
+            .find(|file| file.symlink_metadata().is_ok())
+            .map_or(Ok(Settings::default()), |file| Settings::read(&file))
     }
 
     /// Reads one file.
@@ -53,13 +59,26 @@ impl Settings {
     /// As [`Settings::of_process`].
     pub fn read(path: &Path) -> Result<Settings, SettingsError> {
         let fail = |reason: String| SettingsError { path: path.to_path_buf(), reason };
-        let size = std::fs::metadata(path).map_err(|error| fail(error.to_string()))?.len();
-        if size > MAX_BYTES {
-            return Err(fail(format!("{size} bytes are more than the {MAX_BYTES} a settings file may have")));
+        let opened = open(path).map_err(|error| fail(error.to_string()))?;
+        let mut bytes = Vec::new();
+        opened.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| fail(error.to_string()))?;
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(fail(format!("it has more than the {MAX_BYTES} bytes a settings file may have")));
         }
-        let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
-        toml::from_str(&text).map_err(|error| fail(error.to_string().trim_end().replace('\n', " ")))
+        let text = std::str::from_utf8(&bytes).map_err(|error| fail(error.to_string()))?;
+        toml::from_str(text).map_err(|error| fail(error.to_string().trim_end().replace('\n', " ")))
     }
+}
+
+/// Opens a regular file, or a link to one. A pipe would make the program wait, and a device may never end.
+fn open(path: &Path) -> Result<File, Error> {
+    let not_a_file = || Error::other("it is not a file");
+    // Before it is opened, which does things to some devices, and after, when it may be another.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(not_a_file());
+    }
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(not_a_file()) }
 }
 
 /// The folders an operator's files are looked for in: the user's, then the machine's.
@@ -99,5 +118,26 @@ mod tests {
         let error = read("plugin_path = ['/opt']").expect_err("a typing error").to_string();
         assert!(error.contains(FILE) && error.contains("plugin_path"), "{error}");
         assert!(read("plugin_paths = 3").is_err() && read("\u{0}").is_err());
+    }
+
+    #[test]
+    fn what_is_no_file_or_too_large_is_refused_at_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        let made = std::process::Command::new("mkfifo").arg(at("pipe")).status().expect("mkfifo runs");
+        assert!(made.success());
+        std::os::unix::fs::symlink("/dev/zero", at("endless")).expect("linked");
+        std::os::unix::fs::symlink(at("none"), at("nowhere")).expect("linked");
+        for (name, why) in
+            [("pipe", "not a file"), ("endless", "not a file"), ("", "not a file"), ("nowhere", "No such")]
+        {
+            let error = Settings::read(&at(name)).expect_err(name).to_string();
+            assert!(error.contains(why), "{name}: {error}");
+        }
+        let error = read(&" ".repeat(MAX_BYTES as usize + 1)).expect_err("too large").to_string();
+        assert!(error.contains("more than"), "{error}");
+        std::fs::write(at("file"), "tune_dir = 'off'").expect("written");
+        std::os::unix::fs::symlink(at("file"), at("link")).expect("linked");
+        assert_eq!(Settings::read(&at("link")).expect("followed").tune_dir, Some("off".into()));
     }
 }

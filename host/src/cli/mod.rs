@@ -9,6 +9,7 @@ pub(crate) mod output;
 pub(crate) mod table;
 mod colour;
 pub(crate) mod log;
+pub(crate) mod environment;
 mod progress;
 mod interrupt;
 mod source;

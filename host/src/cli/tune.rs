@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cajeta::record::ArmTiming;
-use cajeta::tune::store::{Listed, VARIABLE, clear, list, tune_directory};
+use cajeta::settings::Settings;
+use cajeta::tune::store::{Listed, VARIABLE, clear, inventory, tune_directory};
+use cajeta_plugin_host::printable;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
@@ -20,8 +22,17 @@ Examples:
   cajeta tune clear shape.q4kTcTile      forget those whose names begin so
 
 Choices are kept in CAJETA_LLM_TUNE_DIR (`off` keeps none), else in tune_dir of cajeta.toml, else in
-cajeta-llm/tune below the platform's cache folder. What --prefer or CAJETA_LLM_SHAPE_OVERRIDE fixes is used and
-not kept.";
+cajeta-llm/tune below the platform's cache folder; without a home folder, in memory for one run. What --prefer
+or CAJETA_LLM_SHAPE_OVERRIDE fixes is used and not kept.
+A folder is believed only if root, you or the program's owner owns it and nobody else may write it. A cache
+that a machine's users share is therefore root's: they read it, and what they measure themselves is not kept.
+Where a volume is writable by all, name a folder in it that does not exist yet.
+`clear` removes what is a store's own; other files in its folder are counted and left alone.";
+
+/// Most characters of a name, an answer or a folder that are shown.
+const NAME_MAX: usize = 300;
+/// Most characters of a remark that are shown: every timing of a question with many arms.
+const REMARK_MAX: usize = 4000;
 
 /// What was typed.
 #[derive(Args, Debug)]
@@ -84,6 +95,8 @@ pub(crate) fn run(flags: Flags) -> Outcome {
 
 impl PlaceFlags {
     fn directory(&self) -> Outcome<PathBuf> {
+        // They may name the folder: with settings that do not read, it is not known which is meant.
+        Settings::of_process()?;
         tune_directory(self.dir.as_deref()).ok_or_else(|| {
             Failure::work(format!(
                 "there is no store: it is off, or this user has no home folder; name a folder with --dir or {VARIABLE}"
@@ -98,8 +111,12 @@ impl PlaceFlags {
 
 #[derive(Serialize)]
 struct Report {
-    directory: PathBuf,
+    directory: String,
     entries: Vec<EntryFacts>,
+    /// Files and folders that are not the store's own.
+    other_files: usize,
+    /// What could not be looked into.
+    troubles: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -112,7 +129,8 @@ struct EntryFacts {
     build: Option<String>,
     timings: Vec<ArmTiming>,
     written_unix_s: Option<u64>,
-    path: PathBuf,
+    /// Not exact where the name of the folder is no text.
+    path: String,
     /// Why the file holds no entry.
     unusable: Option<String>,
 }
@@ -134,7 +152,7 @@ impl From<Listed> for EntryFacts {
             build: entry.build,
             timings: entry.answer.timings,
             written_unix_s: written.map(|time| time.as_secs()),
-            path: listed.path,
+            path: listed.path.display().to_string(),
             unusable,
         }
     }
@@ -144,54 +162,92 @@ fn show(flags: ListFlags) -> Outcome {
     let directory = flags.place.directory()?;
     let begins =
         |listed: &Listed| flags.prefix.as_ref().is_none_or(|prefix| listed.name().starts_with(prefix));
-    let all = list(&directory).map_err(|error| unreadable(&directory, &error))?;
-    let chosen = all.into_iter().filter(|listed| flags.place.is_of(listed) && begins(listed));
-    let report = Report { entries: chosen.map(EntryFacts::from).collect(), directory };
+    let found = inventory(&directory).map_err(unreadable)?;
+    let chosen = found.entries.into_iter().filter(|listed| flags.place.is_of(listed) && begins(listed));
+    let report = Report {
+        directory: directory.display().to_string(),
+        entries: chosen.map(EntryFacts::from).collect(),
+        other_files: found.others,
+        troubles: found.troubles,
+    };
     if flags.json {
-        return output::json(&report);
+        output::json(&report)?;
+    } else {
+        output::text(&report.describe(flags.timings))?;
     }
-    output::text(&report.describe(flags.timings))
+    without(&report.troubles)
 }
 
 fn forget(flags: ClearFlags) -> Outcome {
     #[derive(Serialize)]
-    struct Cleared {
-        directory: PathBuf,
+    struct Report {
+        directory: String,
         cleared: usize,
+        other_files: usize,
+        troubles: Vec<String>,
     }
     let directory = flags.place.directory()?;
     let begins = |listed: &Listed| {
         let name = listed.name();
         flags.prefixes.is_empty() || flags.prefixes.iter().any(|prefix| name.starts_with(prefix))
     };
-    let cleared = clear(&directory, |listed| flags.place.is_of(listed) && begins(listed))
-        .map_err(|error| unreadable(&directory, &error))?;
+    let cleared =
+        clear(&directory, |listed| flags.place.is_of(listed) && begins(listed)).map_err(unreadable)?;
+    let report = Report {
+        directory: directory.display().to_string(),
+        cleared: cleared.removed,
+        other_files: cleared.others,
+        troubles: cleared.troubles,
+    };
     if flags.json {
-        return output::json(&Cleared { directory, cleared });
+        output::json(&report)?;
+    } else {
+        let plural = if report.cleared == 1 { "choice" } else { "choices" };
+        let place = printable::line(&report.directory, NAME_MAX);
+        let others = left_alone(report.other_files).map_or(String::new(), |others| format!("; {others}"));
+        output::line(&format!("{} {plural} forgotten in {place}{others}", report.cleared))?;
     }
-    let plural = if cleared == 1 { "choice" } else { "choices" };
-    output::line(&format!("{cleared} {plural} forgotten in {}", directory.display()))
+    without(&report.troubles)
 }
 
-fn unreadable(directory: &std::path::Path, error: &std::io::Error) -> Failure {
-    Failure::work(format!("the store {}: {error}", directory.display()))
+/// That there is more in the folder.
+fn left_alone(others: usize) -> Option<String> {
+    let plural = if others == 1 { "file" } else { "files" };
+    (others > 0).then(|| format!("{others} other {plural} left alone"))
+}
+
+/// All that could be done is done and said; what could not is a failure nevertheless.
+fn without(troubles: &[String]) -> Outcome {
+    let troubles: Vec<String> = troubles.iter().map(|trouble| printable::line(trouble, REMARK_MAX)).collect();
+    if troubles.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::work(format!("a part of the store was passed over: {}", troubles.join("; "))))
+}
+
+fn unreadable(error: std::io::Error) -> Failure {
+    Failure::work(format!("the store: {error}"))
 }
 
 impl Report {
     fn describe(&self, timings: bool) -> String {
-        let mut out = format!("{}\n", self.directory.display());
+        let mut out = format!("{}\n", printable::line(&self.directory, NAME_MAX));
         if self.entries.is_empty() {
             out.push_str("  nothing is remembered\n");
         }
         let mut devices: Vec<&str> = self.entries.iter().map(|entry| entry.device.as_str()).collect();
         devices.dedup();
         for device in devices {
-            out.push_str(&format!("\n{device}\n"));
+            out.push_str(&format!("\n{}\n", printable::line(device, NAME_MAX)));
             let mut table = Table::new(&["choice", "answer", "age", "remark"]);
             for entry in self.entries.iter().filter(|entry| entry.device == device) {
-                table.row([entry.name.clone(), entry.answer(), entry.age(), entry.remark(timings)]);
+                let name = printable::line(&entry.name, NAME_MAX);
+                table.row([name, entry.answer(), entry.age(), entry.remark(timings)]);
             }
             out.push_str(&table.to_string());
+        }
+        if let Some(others) = left_alone(self.other_files) {
+            out.push_str(&format!("\n{others}\n"));
         }
         out
     }
@@ -199,7 +255,7 @@ impl Report {
 
 impl EntryFacts {
     fn answer(&self) -> String {
-        self.answer.clone().unwrap_or_else(|| "-".into())
+        self.answer.as_ref().map_or("-".into(), |answer| printable::line(answer, NAME_MAX))
     }
 
     fn age(&self) -> String {
@@ -221,7 +277,7 @@ impl EntryFacts {
         if timings {
             parts.extend(self.timings.iter().map(ArmTiming::to_string));
         }
-        parts.join(", ")
+        printable::line(&parts.join(", "), REMARK_MAX)
     }
 }
 
@@ -238,20 +294,24 @@ mod tests {
             written: None,
             entry,
         };
-        let timings = vec![ArmTiming { arm: "wide".into(), median_ns: 1500.0, rounds_ns: vec![1500.0] }];
-        let answer = Answer { value: "wide".into(), note: Some("a tie".into()), timings };
-        let good = Entry { name: "shape.f.1x2x3".into(), build: Some("b".into()), answer };
+        let timings =
+            vec![ArmTiming { arm: "wide\u{1b}[2J".into(), median_ns: 1500.0, rounds_ns: vec![1500.0] }];
+        let answer = Answer { value: "wi\u{7}de".into(), note: Some("a\ttie".into()), timings };
+        let good = Entry { name: "shape.f\u{9b}.1x2x3".into(), build: Some("b".into()), answer };
         let entries = [listed("a", Ok(good)), listed("bad", Err("not a whole entry".into()))];
-        let report = Report {
-            directory: "/store".into(),
-            entries: entries.into_iter().map(EntryFacts::from).collect(),
+        let report = |entries: Vec<EntryFacts>| Report {
+            directory: "/sto\u{1b}re".into(),
+            entries,
+            other_files: 2,
+            troubles: Vec::new(),
         };
-        let text = report.describe(true);
+        let text = report(entries.into_iter().map(EntryFacts::from).collect()).describe(true);
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(lines[2], ["cpu-mp16"]);
-        assert_eq!(lines[4].join(" "), "shape.f.1x2x3 wide - a tie, wide 1.50 us");
+        assert_eq!(lines[4].join(" "), "shape.f .1x2x3 wi de - a tie, wide [2J 1.50 us");
         assert_eq!(lines[5].join(" "), "bad - - unusable: not a whole entry");
-        let empty = Report { directory: "/store".into(), entries: Vec::new() };
-        assert!(empty.describe(false).contains("nothing is remembered"));
+        assert_eq!(lines[7].join(" "), "2 other files left alone");
+        assert!(report(Vec::new()).describe(false).contains("nothing is remembered"));
     }
 }

@@ -28,7 +28,7 @@ use crate::kv::KvPool;
 use crate::record::Record;
 use crate::route::Registry;
 use crate::tune::Tuning;
-use crate::tune::store::tune_directory;
+use crate::tune::store::{Place, tune_place};
 
 /// What a load did and how long each part took.
 #[derive(Clone, Copy, Default, Debug)]
@@ -110,8 +110,8 @@ pub(super) fn load(
     let started = Instant::now();
     let selected = activate(&options.select)?;
     let device = selected.open()?;
-    let directory = tune_directory(options.tune_dir.as_deref());
-    let tuning = Tuning::new(&device, directory.as_deref());
+    let kept = tune_place(options.tune_dir.as_deref());
+    let tuning = Tuning::new(&device, kept.folder());
     let fixed = tuning.fix(&options.overrides, device.backend().rows())?;
     phases.device = started.elapsed();
 
@@ -119,10 +119,11 @@ pub(super) fn load(
     // Rotary factors may depend on how long the context is.
     let plan = Plan::build_for_context(&model.config, &model.file, ctx)?;
     let mut registry = DeviceRegistry::new(device);
-    registry.pass_over(tuning.passed_over(registry.rows()));
-    // Without a place to remember answers every load would measure again. What is fixed needs none.
-    let asks = directory.is_some() || fixed;
-    let hold = directory.is_none().then(|| tuning.hold());
+    registry.obey(&tuning);
+    // Without a place to remember answers each execution measures once. What is fixed needs no measuring.
+    let off = kept == Place::Off;
+    let asks = !off || fixed;
+    let hold = off.then(|| tuning.hold());
     if asks {
         let widens = options.widen_budget != Some(0);
         // What a busy device is found to do best is no premise.
@@ -145,6 +146,9 @@ pub(super) fn load(
         settle::settle(&mut runner, &tuning, &asked, options.poison, options.measure_all)?;
         for unused in tuning.unused_overrides() {
             tracing::warn!(target: "cajeta::tune", "`{unused}` fixes nothing that this model asks here");
+        }
+        if tuning.spent().stored > 0 {
+            kept.warn_if_nowhere();
         }
     } else {
         // Nothing is timed, so all that will run is asked about.

@@ -2,12 +2,13 @@
 //!
 //! A [`Record`] is emitted where a decision is taken and passes through `tracing`: as a line on
 //! standard error where `CAJETA_LOG` asks for it, and as a line of JSON in the file `CAJETA_RECORDS`
-//! names. [`kinds`] is what there is to say, [`line`] says it to people, [`stream`] carries it. Whoever
-//! wants records elsewhere (a profiler, an application) listens with a `tracing` layer for events that
-//! have a field [`FIELD`].
+//! names. [`kinds`] is what there is to say, [`line`] says it to people, [`filter`] which are
+//! shown, [`stream`] carries it. Whoever wants records elsewhere (a profiler, an application) listens with
+//! a `tracing` layer for events that have a field [`FIELD`].
 
 mod kinds;
 mod line;
+mod filter;
 mod stream;
 
 pub use kinds::*;

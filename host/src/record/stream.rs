@@ -13,13 +13,13 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::Layer;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer};
 
 use super::kinds::Record;
 
@@ -98,8 +98,8 @@ impl StreamOptions {
 /// When the filter is not understood or the file cannot be opened.
 pub fn start(options: &StreamOptions) -> Result<(), StreamError> {
     let filter = options.filter.as_deref().unwrap_or("warn");
-    let filter = EnvFilter::try_new(filter)
-        .map_err(|error| StreamError::Filter { filter: filter.to_owned(), reason: error.to_string() })?;
+    let filter = super::filter::parse(filter)
+        .map_err(|reason| StreamError::Filter { filter: filter.to_owned(), reason })?;
     let file = options.open()?;
     let lines = tracing_subscriber::fmt::layer().event_format(Line).with_writer(io::stderr);
     let records = file.map(|file| file.with_filter(filter_fn(is_kept)));
@@ -246,6 +246,8 @@ fn json_line(metadata: &tracing::Metadata<'_>, parts: Parts, now: SystemTime) ->
 
 #[cfg(test)]
 mod tests {
+    use tracing_subscriber::EnvFilter;
+
     use super::*;
     use crate::record::{DecodeMode, SchedPhase, TuneStore};
     use std::sync::{Arc, Mutex};

@@ -1,17 +1,20 @@
 //! Remembers and recalls answers: in memory always, in files where there is somewhere to write.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::DirBuilder;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::belief;
 use super::build::BuildId;
 use super::device_key::DeviceKey;
+use super::directory::VARIABLE;
 use super::entry::{Answer, BYTES_MAX, Entry};
 use super::file_name::file_name;
+use super::whole::{open_file, read_most, sweep, write_whole};
 use crate::record::{Record, TuneDropped, TuneStore};
 
 /// Builds whose answers one file keeps.
@@ -39,9 +42,20 @@ struct Memory {
 }
 
 impl Autotune {
-    /// The store of a device in a directory (see [`super::tune_directory`]). Nothing is touched yet.
+    /// The store of a device in a directory (see [`super::tune_directory`]). What earlier processes left
+    /// half written is removed. A folder that others may write is not believed: that is said, and nothing
+    /// is kept.
     pub fn open(directory: Option<&Path>, key: &DeviceKey) -> Autotune {
-        let folder = directory.zip(key.known()).map(|(directory, key)| directory.join(file_name(key)));
+        let folder = directory.zip(key.known()).and_then(|(directory, key)| {
+            let folder = directory.join(file_name(key));
+            if let Err(why) = belief::check_directory(directory).and_then(|()| belief::check_folder(&folder))
+            {
+                refuse(&folder, &why);
+                return None;
+            }
+            sweep(&folder);
+            Some(folder)
+        });
         let complained = AtomicBool::new(false);
         Autotune { folder, memory: Mutex::default(), write: write_whole, complained }
     }
@@ -115,12 +129,20 @@ impl Autotune {
             entries.retain(|other| other.name == entry.name && other.build != entry.build);
             entries.insert(0, entry.clone());
             let text: String = entries.iter().take(BUILDS_MAX).map(Entry::to_text).collect();
-            let written = create_folder(folder).and_then(|()| (self.write)(&path, text.as_bytes()));
-            if let Err(error) = written
+            let made = create_folder(folder).map_err(|error| (folder.as_path(), error));
+            let written = made
+                .and_then(|()| (self.write)(&path, text.as_bytes()).map_err(|error| (path.as_path(), error)));
+            if let Err((at, error)) = written
                 && !self.complained.swap(true, Ordering::Relaxed)
             {
-                let event = format!("{error}; measured choices are used in this run and not kept");
-                Record::from(TuneStore { folder: folder.display().to_string(), event }).emit();
+                Record::from(TuneStore {
+                    folder: at.display().to_string(),
+                    event: format!(
+                        "{error}; measured choices are used in this run and not kept; {}, or name another folder in {VARIABLE}",
+                        remedy(&error)
+                    ),
+                })
+                .emit();
             }
         }
         self.memory().entries.insert(entry.name.clone(), entry);
@@ -137,7 +159,7 @@ impl Autotune {
                 }
                 entries
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             Err(error) => {
                 self.drop_entry(name, error.to_string());
                 Vec::new()
@@ -152,48 +174,55 @@ impl Autotune {
     }
 }
 
-/// The entries in a file, at least one. A folder, a pipe, or anything too large or not whole is invalid
-/// data.
-pub(super) fn read_entries(path: &Path) -> io::Result<Vec<Entry>> {
-    let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what);
-    // Opening a pipe would wait for its other end.
-    if !fs::metadata(path)?.is_file() {
-        return Err(invalid("not a file"));
+/// The entries in a file, at least one. A link, a folder, a pipe, a file that others may write, or
+/// anything too large or not whole is invalid data.
+fn read_entries(path: &Path) -> io::Result<Vec<Entry>> {
+    let file = open_file(path)?;
+    belief::check_file(path, &file).map_err(|why| io::Error::new(ErrorKind::InvalidData, why))?;
+    entries_of(&read_most(&file, BYTES_MAX)?)
+        .map_err(|why| io::Error::new(ErrorKind::InvalidData, format!("{}: {why}", path.display())))
+}
+
+/// The entries in a file's content, at least one, or why there is none.
+pub(super) fn entries_of(content: &[u8]) -> Result<Vec<Entry>, &'static str> {
+    if content.len() as u64 > BYTES_MAX {
+        return Err("too large for an entry");
     }
-    let mut text = String::new();
-    fs::File::open(path)?.take(BYTES_MAX + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > BYTES_MAX {
-        return Err(invalid("too large for an entry"));
-    }
-    let entries = Entry::all_from_text(&text);
-    if entries.is_empty() { Err(invalid("not a whole entry")) } else { Ok(entries) }
+    let entries = Entry::all_from_text(std::str::from_utf8(content).map_err(|_| "not text")?);
+    if entries.is_empty() { Err("not a whole entry") } else { Ok(entries) }
 }
 
 fn create_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Writes a file so that whoever reads its name sees the old content or the new one, also when two
-/// processes write it at once.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let beside = path.with_file_name(format!(".{}-{number}.new", std::process::id()));
-    let written = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&beside)
-        .and_then(|mut file| file.write_all(bytes))
-        .and_then(|()| fs::rename(&beside, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&beside);
+/// What to do about something that cannot be written.
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::IsADirectory | ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
+            "remove what is in its place"
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room",
+        _ => "make its folder writable",
     }
-    written
+}
+
+/// Says once in a process that a folder is no store.
+fn refuse(folder: &Path, why: &str) {
+    static SAID: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    if SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned()) {
+        let event = format!(
+            "not believed: {why}, or name a folder of your own in {VARIABLE}; until then choices are measured for each run alone"
+        );
+        Record::from(TuneStore { folder: folder.display().to_string(), event }).emit();
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
     use super::*;
     use crate::tune::store::BuildParts;
 
@@ -290,6 +319,91 @@ mod tests {
             let later = Autotune::open(Some(folder.path()), &key());
             assert_eq!(value(later.recall_for(name, &build("1"))), Some("2".into()), "{name}");
         }
+    }
+
+    /// What is warned of meanwhile.
+    fn said(work: impl FnOnce()) -> String {
+        #[derive(Clone, Default)]
+        struct Sink(std::sync::Arc<Mutex<Vec<u8>>>);
+        impl io::Write for Sink {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0.lock().expect("whole").extend_from_slice(bytes);
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let sink = Sink::default();
+        let writer = sink.clone();
+        let lines = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
+        tracing::subscriber::with_default(lines.with_max_level(tracing::Level::WARN).finish(), work);
+        let bytes = sink.0.lock().expect("whole").clone();
+        String::from_utf8(bytes).expect("text")
+    }
+
+    #[test]
+    fn what_stands_in_the_way_is_named_once_with_what_to_do() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Autotune::open(Some(folder.path()), &key());
+        store.remember("a", "1");
+        let device = store.folder().expect("known").to_path_buf();
+        fs::create_dir(device.join("shape.b")).expect("made");
+        let lines = said(|| {
+            store.remember("shape.b", "1");
+            store.remember("shape.b", "2");
+        });
+        assert_eq!(lines.lines().count(), 1, "{lines}");
+        assert!(lines.contains(&device.join("shape.b").display().to_string()), "{lines}");
+        assert!(lines.contains("Is a directory") && lines.contains("remove what is in its place"), "{lines}");
+
+        fs::set_permissions(&device, fs::Permissions::from_mode(0o777)).expect("set");
+        let lines = said(|| {
+            for _ in 0..2 {
+                Autotune::open(Some(folder.path()), &key()).remember("a", "2");
+            }
+        });
+        assert_eq!(lines.lines().count(), 1, "{lines}");
+        assert!(lines.contains("chmod o-w") && lines.contains(VARIABLE), "{lines}");
+    }
+
+    #[test]
+    fn what_others_may_write_is_neither_believed_nor_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let directory = folder.path().join("tune");
+        let store = Autotune::open(Some(&directory), &key());
+        store.remember("a", "1");
+        store.remember("b", "1");
+        let device = store.folder().expect("known").to_path_buf();
+        let mode = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("set");
+        };
+        let open = || Autotune::open(Some(&directory), &key());
+        for shared in [&directory, &device] {
+            mode(shared, 0o777);
+            let store = open();
+            assert_eq!((store.folder(), store.recall("a")), (None, None));
+            store.remember("c", "1");
+            assert_eq!(value(store.recall("c")), Some("1".into()), "in this run");
+            mode(shared, 0o700);
+        }
+        assert!(!device.join("c").exists());
+        mode(&device.join("a"), 0o666);
+        let store = open();
+        assert_eq!((value(store.recall("a")), value(store.recall("b"))), (None, Some("1".into())));
+
+        let elsewhere = folder.path().join("elsewhere");
+        fs::rename(&device, &elsewhere).expect("moved");
+        symlink(&elsewhere, &device).expect("linked");
+        assert_eq!(open().folder(), None, "a link leads anywhere");
+        fs::remove_file(&device).expect("removed");
+        fs::create_dir(&device).expect("made");
+        mode(&device, 0o700);
+        symlink(elsewhere.join("b"), device.join("b")).expect("linked");
+        assert_eq!(open().recall("b"), None);
+        open().remember("b", "2");
+        assert_eq!(value(open().recall("b")), Some("2".into()));
+        assert!(fs::read_to_string(elsewhere.join("b")).expect("kept").contains("value 1"), "not through it");
     }
 
     #[test]

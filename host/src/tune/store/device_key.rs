@@ -39,6 +39,20 @@ impl DeviceKey {
         DeviceKey(Some(key))
     }
 
+    /// The key that a text spells; `None` for any other text.
+    pub fn parse(text: &str) -> Option<DeviceKey> {
+        let mut rest = text;
+        for (_, name) in GEOMETRY.iter().rev() {
+            let (before, part) = rest.rsplit_once('-')?;
+            let value = part.strip_prefix(name)?;
+            if value != "_" && value.parse::<u64>().ok()?.to_string() != value {
+                return None;
+            }
+            rest = before;
+        }
+        (!rest.is_empty()).then(|| DeviceKey(Some(text.to_owned())))
+    }
+
     /// The key of a device that says nothing about itself.
     pub fn unknown() -> DeviceKey {
         DeviceKey(None)
@@ -71,6 +85,23 @@ mod tests {
             assert_ne!(DeviceKey::new("first", &other), key);
         }
         assert_ne!(DeviceKey::new("second", &rtx_4090()), key);
+    }
+
+    #[test]
+    fn a_key_is_known_from_other_names() {
+        for facts in [rtx_4090(), gfx1151(), h200(), processor()] {
+            let key = DeviceKey::new("any-one", &facts);
+            assert_eq!(key.known().and_then(DeviceKey::parse), Some(key));
+        }
+        let known = "cpu-mp16-simd_-wave1-reg_-shared_-threads_";
+        assert!(DeviceKey::parse(known).is_some());
+        for other in ["", "src", ".git", "-mp_-simd_-wave_-reg_-shared_-threads_", &known[..40], "cpu-mp16"] {
+            assert_eq!(DeviceKey::parse(other), None, "{other}");
+        }
+        for (from, to) in [("mp16", "mp016"), ("mp16", "mp+1"), ("mp16", "mp"), ("simd", "sind"), ("_", "-")]
+        {
+            assert_eq!(DeviceKey::parse(&known.replacen(from, to, 1)), None, "{to}");
+        }
     }
 
     #[test]

@@ -7,6 +7,8 @@ use crate::record::ArmTiming;
 pub(super) const BYTES_MAX: u64 = 64 * 1024;
 /// First line of every file.
 const HEAD: &str = "cajeta-tune 1";
+/// What the first line of any version begins with.
+const HEAD_OF_ANY: &[u8] = b"cajeta-tune ";
 /// Last line of a whole file: a cut one lacks it.
 const END: &str = "end";
 
@@ -36,6 +38,11 @@ pub struct Entry {
     pub build: Option<String>,
     /// The answer.
     pub answer: Answer,
+}
+
+/// Whether a file with this content was written by a store, of this version or another, whole or not.
+pub(super) fn is_of_a_store(content: &[u8]) -> bool {
+    content.starts_with(HEAD_OF_ANY)
 }
 
 impl Entry {
@@ -134,6 +141,16 @@ mod tests {
         let text = entry("2").to_text() + &format!("{HEAD}\nname a\n") + &entry("1").to_text();
         assert_eq!(Entry::all_from_text(&text), [entry("2"), entry("1")]);
         assert!(Entry::all_from_text("").is_empty());
+    }
+
+    #[test]
+    fn a_stores_files_are_known_by_their_first_line() {
+        let text = Entry { name: "a".into(), build: None, answer: "1".into() }.to_text();
+        assert!(is_of_a_store(text.as_bytes()) && is_of_a_store(&text.as_bytes()[..14]));
+        assert!(is_of_a_store(b"cajeta-tune 2\n\xff"));
+        for other in ["", "cajeta", "fn main() {}", " cajeta-tune 1", "cajeta-tuned 1"] {
+            assert!(!is_of_a_store(other.as_bytes()), "{other}");
+        }
     }
 
     #[test]
