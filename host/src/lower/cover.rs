@@ -11,8 +11,8 @@ use super::pattern::{Bound, bind};
 use super::question::{Packs, Questions};
 use super::residents::{WeightKey, is_widened};
 use super::sequence::{SeqOperand, Sequence};
-use crate::route::rows::{OnDevice, ReadyState, RouteTables, RowCall, format_name, regime_name};
-use crate::route::{NoRoute, Origin, PATTERN, Registry, Route, RouteRefusal};
+use crate::route::rows::{OnDevice, ReadyState, RouteTables, RowCall, RowRoute, format_name, regime_name};
+use crate::route::{NoRoute, Origin, PATTERN, Registry, Route, RouteRefusal, Unheld};
 
 /// A row chosen for a run of ops.
 #[derive(Clone, Debug)]
@@ -78,17 +78,46 @@ impl Cover<'_> {
             }
             let call = RowCall { query: questions.at(start), ready: &ready };
             let table = self.tables.table(op.op);
-            let picked = table.pick(&call, &device, self.registry.preference()).and_then(|picked| {
-                let (row, len) = (picked.route.dispatch(&call), picked.route.covers());
-                let ops = self.sequence.ops.get(start..start + len)?;
-                let args = bind(picked.route.row(), ops)?;
-                Some(Choice { row, start, len, args, origin: picked.origin, launches: 1 })
-            });
-            let choice = picked.ok_or_else(|| self.no_route(start, &call))?;
-            start += choice.len;
+            let picked = table.pick(&call, &device, self.registry.preference());
+            let picked = picked.and_then(|picked| self.bound(picked.route, start, picked.origin));
+            let (kept, choice) = match picked {
+                Some(choice) => (choices.len(), choice),
+                None => self
+                    .whole(start, &choices, &questions, &ready)
+                    .ok_or_else(|| self.no_route(start, &call))?,
+            };
+            choices.truncate(kept);
+            start = choice.start + choice.len;
             choices.push(choice);
         }
         Ok(choices)
+    }
+
+    fn bound(&self, route: &RowRoute<'_>, start: usize, origin: Origin) -> Option<Choice> {
+        let len = route.covers();
+        let ops = self.sequence.ops.get(start..start.checked_add(len)?)?;
+        Some(Choice { row: route.index(), start, len, args: bind(route.row(), ops)?, origin, launches: 1 })
+    }
+
+    /// A fusion over an op that nothing serves by itself, and how many choices stay before it. One that is
+    /// held back for its parts may begin with an op that has a row of its own, while the weights of the
+    /// others are there for the fusion alone.
+    fn whole(
+        &self,
+        unserved: usize,
+        choices: &[Choice],
+        questions: &Questions,
+        ready: &Resident<'_>,
+    ) -> Option<(usize, Choice)> {
+        let (device, preference) = (OnDevice(self.registry), Unheld(self.registry.preference()));
+        choices.iter().enumerate().rev().find_map(|(kept, Choice { start, .. })| {
+            let table = self.tables.table(self.sequence.ops.get(*start)?.op);
+            let call = RowCall { query: questions.at(*start), ready };
+            let reaches = |route: &&RowRoute<'_>| start.saturating_add(route.covers()) > unserved;
+            let mut whole = table.routes().iter().filter(reaches);
+            let whole = whole.find(|route| table.clause(route, &call, &device, &preference).is_none())?;
+            Some((kept, self.bound(whole, *start, Origin::Declared)?))
+        })
     }
 
     pub(super) fn questions(&self) -> Questions {

@@ -17,6 +17,7 @@ use cajeta_model_arch::plan::{
 use super::*;
 
 mod each;
+mod held;
 mod overridden;
 mod widened;
 
