@@ -142,3 +142,19 @@ pub(crate) fn unavailable(stage: Stage, error: &DeviceError, manifest: Option<&P
     };
     Refusal::new(stage, reason, remedy)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plugin_that_says_what_to_do_is_not_contradicted() {
+        let remedy = |code, text: &str| {
+            unavailable(Stage::Probe, &DeviceError::new("probe", &"a".into(), code, text), None).remedy
+        };
+        assert_eq!(remedy(Code::INVALID, "A_VARIABLE is 7; correct it or unset it"), "");
+        for (code, text) in [(Code::INVALID, ""), (Code::INTERNAL, "no lock")] {
+            assert_eq!(remedy(code, text), "report this to the plugin's author");
+        }
+    }
+}
