@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn each_sequence_has_a_launch_once_no_row_over_several_is_left() {
         let (answers, found, names) = asked(&["q4kColsBest", "q4kCols"]);
-        assert_eq!((names.len(), found), (2, Answers::default()));
+        assert!(names.len() == 2 && found.is_empty());
         for columns in [2, 4, 64] {
             assert_eq!(answers.launch_each(FormatId(12), columns), Some(Origin::Measured), "{columns}");
         }
