@@ -12,6 +12,7 @@ use cajeta_model_arch::tokenizer::Tokenizer;
 use cajeta_plugin_host::{Selected, activate};
 
 use super::affordable::{Affordable, Extent};
+use super::chosen;
 use super::decode::Decode;
 use super::error::EngineError;
 use super::feasible;
@@ -144,12 +145,8 @@ pub(super) fn load(
     if asks {
         let asked = extent.questions(&runner.registry);
         settle::settle(&mut runner, &tuning, &asked, options.poison, options.measure_all)?;
-        for unused in tuning.unused_overrides() {
-            tracing::warn!(target: "cajeta::tune", "`{unused}` fixes nothing that this model asks here");
-        }
-        if tuning.spent().stored > 0 {
-            kept.warn_if_nowhere();
-        }
+        chosen::warn_of_unused(&runner, &tuning, &extent)?;
+        kept.warn_if_nowhere();
     } else {
         // Nothing is timed, so all that will run is asked about.
         feasible::pass_over_infeasible(&mut runner, &extent.wishes())?;

@@ -19,6 +19,7 @@ mod settle;
 mod premises;
 mod widen;
 mod feasible;
+mod chosen;
 mod affordable;
 mod load;
 mod warm_up;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use cajeta_abi::{Capability, FormatId, Geometry, Layout, LayoutId, Problem, Row, Shape};
 use cajeta_plugin_host::Device;
 
-use crate::route::rows::RowPreference;
+use crate::route::rows::{RowPreference, RowRoute};
 use crate::route::usable::KernelCap;
 use crate::route::{Origin, Registry};
-use crate::tune::Answers;
+use crate::tune::{Answers, Tuning};
 
 /// A device as routing sees it.
 pub struct DeviceRegistry {
@@ -42,20 +42,29 @@ impl DeviceRegistry {
     /// resident.
     pub fn apart(&self) -> DeviceRegistry {
         let mut apart = DeviceRegistry::new(self.device.clone());
-        apart.pass_over(self.overridden.clone());
+        apart.overridden.clone_from(&self.overridden);
         apart.assume(self.premises.clone());
         apart
     }
 
-    /// Takes over which rows step aside for others that somebody chose.
-    pub fn pass_over(&mut self, rows: BTreeSet<String>) {
-        self.overridden = rows;
+    /// Takes over which rows somebody chose, and which step aside for them.
+    pub fn obey(&mut self, tuning: &Tuning) {
+        let backend = self.device.backend();
+        self.overridden = tuning.passed_over(backend.rows());
+        for index in tuning.chosen(backend.rows()) {
+            let route =
+                backend.rows().get(index).and_then(|row| RowRoute::new(index, row, backend.layouts()));
+            if let Some((_, route)) = route {
+                self.premises.put_chosen(route);
+                self.answers.put_chosen(route);
+            }
+        }
     }
 
     /// Takes over what was found before weights were made resident. It holds whatever is settled later.
     pub fn assume(&mut self, premises: Answers) {
         self.answers.merge(premises.clone());
-        self.premises = premises;
+        self.premises.merge(premises);
     }
 
     /// Takes over what was measured, in place of what was settled before; whatever is lowered from here

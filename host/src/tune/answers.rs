@@ -1,9 +1,14 @@
 //! What was settled for a model on a device, as routing asks for it.
 
+mod place;
+mod widened;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use cajeta_abi::{OpId, Problem, Regime, Row};
-use cajeta_catalog::op::Op;
+use cajeta_abi::{Problem, Row};
+
+use place::{NEAR, Place, distance, inputs, nearest, place};
+use widened::Widened;
 
 use super::choice::question_name;
 use super::declared::is_matrix;
@@ -18,24 +23,12 @@ use crate::route::{Origin, Preference, Preferred, Route, RouteCall, RouteQuery};
 const SLOWER: &str = "measured slower than its parts";
 /// The gate of a fusion whose parts somebody chose.
 const TOLD: &str = "an override runs its parts";
-/// The farthest that steps of several sequences answer for each other, in thousandths of their ratio.
-const NEAR: u64 = 1500;
 /// The gate of rows that answer wrong.
 const WRONG: &str = "differs from the host's mat-vec";
 /// The gate of rows on matrix cores that do not pay.
 const NO_MATRIX: &str = key::MATRIX_CORES_PAY;
 /// The gate of rows over blocks that the widened route beats.
 const WIDENED: &str = key::TILE_BEATS_DEQ;
-
-/// A question about a family, or a row, but for its rows.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Place {
-    regime: Regime,
-    format: u32,
-    n: u64,
-    k: u64,
-    heads: Option<Heads>,
-}
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Member {
@@ -54,41 +47,9 @@ struct Fusion {
     question: String,
 }
 
-/// A row over widened weights that is faster than the one over blocks.
-#[derive(Clone, Copy, Debug)]
-struct Widened {
-    route: RowRoute<'static>,
-    origin: Origin,
-    /// Fewest rows of activations it serves.
-    least: u64,
-}
-
-impl Widened {
-    /// Whether it serves a call: all its weights are there as it reads them.
-    fn serves(&self, call: &RowCall<'_>) -> bool {
-        let (route, query) = (self.route, call.query());
-        let main = query.steps().get(route.row().problem_step as usize);
-        main.is_some_and(|step| step.problem.m >= self.least)
-            && route.format() == query.format()
-            && route.regime() == query.regime_of(route.covers())
-            && route.format_refusal(query).is_none()
-            && route.shape_refusal(query).is_none()
-            && route.ready_refusal(call).is_none()
-    }
-}
-
-impl PartialEq for Widened {
-    fn eq(&self, other: &Widened) -> bool {
-        let of = |widened: &Widened| (widened.route.index(), widened.origin, widened.least);
-        of(self) == of(other)
-    }
-}
-
-impl Eq for Widened {}
-
 /// Settled answers. Rows that were not settled take the nearest number that was: a last chunk is shorter
 /// than the others and runs on what they run on.
-#[derive(Clone, Default, PartialEq, Eq, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Answers {
     /// By family. Asking allocates nothing, so the place is no part of one key with it.
     members: BTreeMap<String, BTreeMap<Place, BTreeMap<u64, Member>>>,
@@ -108,6 +69,8 @@ pub struct Answers {
     each_only: BTreeSet<u32>,
     /// By the row over blocks that steps back where the widened one serves.
     widened: BTreeMap<String, Widened>,
+    /// Rows that somebody chose over the others of their families, whether anybody asks about those.
+    chosen: Vec<RowRoute<'static>>,
 }
 
 impl Answers {
@@ -220,6 +183,12 @@ impl Answers {
         self.widened.insert(over_blocks.to_owned(), Widened { route: widened, origin, least });
     }
 
+    /// That somebody chose a row over the others of its family.
+    pub fn put_chosen(&mut self, route: RowRoute<'static>) {
+        self.chosen.retain(|known| known.name() != route.name());
+        self.chosen.push(route);
+    }
+
     /// Adds what others found; where both answer one question, theirs is later.
     pub fn merge(&mut self, later: Answers) {
         for (family, places) in later.members {
@@ -237,6 +206,7 @@ impl Answers {
         self.wrong.extend(later.wrong);
         self.each_only.extend(later.each_only);
         self.widened.extend(later.widened);
+        later.chosen.into_iter().for_each(|route| self.put_chosen(route));
     }
 
     /// Whether one launch over `columns` sequences pays for a format.
@@ -270,7 +240,12 @@ impl Answers {
     pub fn len(&self) -> usize {
         let shapes = self.members.values().flat_map(BTreeMap::values).map(BTreeMap::len).sum::<usize>();
         let fusions = self.fusions.values().flat_map(BTreeMap::values).map(BTreeMap::len).sum::<usize>();
-        shapes + fusions + self.cols.len() + self.wrong.len() + usize::from(self.parts.is_some())
+        shapes
+            + fusions
+            + self.cols.len()
+            + self.wrong.len()
+            + self.widened.len()
+            + usize::from(self.parts.is_some())
     }
 
     /// Whether none is.
@@ -297,6 +272,21 @@ impl Answers {
 
 impl Preference<RowCall<'_>> for Answers {
     fn prefer<'s>(&'s self, family: &str, call: &RowCall<'_>) -> Option<Preferred<'s>> {
+        let query = call.query();
+        let of_family = |route: &&RowRoute<'_>| {
+            route.family() == family
+                && route.format() == query.format()
+                && route.regime() == query.regime_of(route.covers())
+        };
+        // The first of them that is admitted: several may be of one family and differ by their steps.
+        let chosen = self
+            .chosen
+            .iter()
+            .filter(of_family)
+            .find(|route| route.format_refusal(query).is_none() && route.shape_refusal(query).is_none());
+        if let Some(chosen) = chosen {
+            return Some(Preferred { row: chosen.name(), origin: Origin::Overridden });
+        }
         let settled = || {
             let (place, m) = self.asked(family, call.query())?;
             let member = nearest(self.members.get(family)?.get(&place)?, m, place.regime)?;
@@ -332,48 +322,10 @@ impl Preference<RowCall<'_>> for Answers {
     }
 }
 
-/// Where a row's question about a problem is answered.
-fn place(route: &RowRoute<'_>, problem: &Problem, heads: Option<Heads>) -> Place {
-    let op = route.row().steps.get(route.row().problem_step as usize).map(|step| step.op);
-    let (regime, format) = (route.regime(), route.format().0);
-    Place { regime, format, n: problem.n, k: inputs(op, problem), heads }
-}
-
-/// The inputs of a problem that tell one question from another. How far attention looks back does not: it
-/// is settled at one depth and serves at all.
-fn inputs(op: Option<OpId>, problem: &Problem) -> u64 {
-    if op == Some(Op::Attention.id()) { 0 } else { problem.k }
-}
-
-/// The value of the nearest number, by ratio. A step of several sequences says nothing about one of twice as
-/// many: how many are computed at once is what its kernels differ by.
-fn nearest<T>(settled: &BTreeMap<u64, T>, m: u64, regime: Regime) -> Option<&T> {
-    let (known, value) = settled.iter().min_by_key(|(known, _)| distance(**known, m))?;
-    (regime != Regime::DECODE_COLS || distance(*known, m) <= NEAR).then_some(value)
-}
-
-/// How far apart two numbers are, in thousandths of their ratio.
-fn distance(a: u64, b: u64) -> u64 {
-    let (low, high) = (a.min(b).max(1), a.max(b).max(1));
-    high.saturating_mul(1000) / low
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use cajeta_abi::FormatId;
-
-    #[test]
-    fn the_nearest_settled_number_answers() {
-        let settled = BTreeMap::from([(1, "one"), (64, "some"), (512, "many")]);
-        for (m, expected) in [(1, "one"), (2, "one"), (100, "some"), (300, "many"), (4096, "many")] {
-            assert_eq!(nearest(&settled, m, Regime::PREFILL_BATCH), Some(&expected), "{m}");
-        }
-        for (m, expected) in [(64, Some(&"some")), (96, Some(&"some")), (97, None), (350, Some(&"many"))] {
-            assert_eq!(nearest(&settled, m, Regime::DECODE_COLS), expected, "{m}");
-        }
-        assert_eq!(nearest(&BTreeMap::<u64, ()>::new(), 1, Regime::PREFILL_BATCH), None);
-    }
 
     #[test]
     fn columns_are_answered_by_format() {

@@ -272,6 +272,15 @@ impl Overrides {
         })
     }
 
+    /// Every row that was chosen over the others of its family.
+    pub(super) fn chosen(&self, rows: &[Row]) -> Vec<usize> {
+        let is_chosen = |row: &Row| {
+            let chosen = self.0.get(&key::family_label(row)).map(|(chosen, _)| chosen.as_str());
+            chosen == Some(row.name.as_str())
+        };
+        (0..rows.len()).filter(|&index| is_chosen(&rows[index])).collect()
+    }
+
     /// Every row of a family with an override that is not the one chosen.
     pub(super) fn passed_over(&self, rows: &[Row]) -> BTreeSet<String> {
         let is_passed = |row: &&Row| {

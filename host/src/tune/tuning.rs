@@ -93,6 +93,11 @@ impl Tuning {
         Ok(!environment.is_empty() || !told.is_empty())
     }
 
+    /// The rows that were chosen over the others of their families.
+    pub fn chosen(&self, rows: &[Row]) -> Vec<usize> {
+        self.overrides.lock().unwrap_or_else(PoisonError::into_inner).chosen(rows)
+    }
+
     /// The rows that a family's override passes over: they may declare that they step aside for it.
     pub fn passed_over(&self, rows: &[Row]) -> BTreeSet<String> {
         self.overrides.lock().unwrap_or_else(PoisonError::into_inner).passed_over(rows)
@@ -174,6 +179,19 @@ impl Tuning {
             return Ok(Settled::known(0, Answered::Held));
         }
         self.measure(question, build, time)
+    }
+
+    /// Remembers that a row answers wrong, and where, for as long as its code, the driver and the device are
+    /// the same: a load that times nothing has to know it too.
+    pub fn put_wrong(&self, row: &ArmId, difference: &str) {
+        let build = BuildId::new(&self.parts, [(row.name.as_str(), row.code)]);
+        self.store.remember_for(&key::wrong(&row.name), difference, &build);
+    }
+
+    /// Where a row was found to answer wrong.
+    pub fn wrong(&self, row: &ArmId) -> Option<String> {
+        let build = BuildId::new(&self.parts, [(row.name.as_str(), row.code)]);
+        self.store.recall_for(&key::wrong(&row.name), &build).map(|answer| answer.value)
     }
 
     fn overridden(&self, question: &Question<'_>) -> Option<usize> {

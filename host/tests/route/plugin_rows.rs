@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use cajeta::record::Answered;
-use cajeta::route::rows::{QueryOperand, QueryStep, ReadyState, RouteTables, RowCall, RowQuery};
+use cajeta::route::rows::{QueryOperand, QueryStep, ReadyState, RouteTables, RowCall, RowQuery, RowRoute};
 use cajeta::route::{Capabilities, Clause, Declared, Origin, Route};
 use cajeta::tune::Answers;
 use cajeta_abi::abi_stable::std_types::{RSlice, RStr};
@@ -279,6 +279,35 @@ fn resolving_by_measured_answers_allocates_nothing() {
     let (picked, count) = allocations(|| table.pick(&call, &device, &answers));
     let picked = picked.expect("one serves");
     assert_eq!((picked.route.name(), picked.origin, count), ("q4kMmqTile", Origin::Stored, 0));
+}
+
+#[test]
+fn what_somebody_chose_serves_whether_anybody_asked_about_it() {
+    let mut rows = rows();
+    rows.iter_mut().for_each(|row| row.family = RStr::from_str("q4kGemm"));
+    let (rows, layouts): (&'static [Row], &'static [Layout]) = (rows.leak(), layouts().leak());
+    let tables = RouteTables::new(rows, layouts);
+    let table = tables.table(Op::Matmul);
+    let route = |name: &str| {
+        let index = rows.iter().position(|row| row.name.as_str() == name).expect("a row");
+        RowRoute::new(index, &rows[index], layouts).expect("a route").1
+    };
+    let (moment, device) = (Moment { tiled: false, widened: Cell::new(false) }, Device(CORES.to_vec()));
+    let picked = |answers: &Answers, k: u64| {
+        let step = step(512, k, true);
+        let query = RowQuery::new(Regime::PREFILL_BATCH, std::slice::from_ref(&step));
+        let call = RowCall { query, ready: &moment };
+        table.pick(&call, &device, answers).map(|picked| (picked.route.name().to_owned(), picked.origin))
+    };
+    let mut answers = Answers::default();
+    let declared = picked(&answers, 4096).expect("one serves");
+    answers.put_chosen(route("q4kMmqTile"));
+    assert_ne!(declared.0, "q4kMmqTile");
+    assert_eq!(picked(&answers, 4096), Some(("q4kMmqTile".to_owned(), Origin::Overridden)));
+    // One that is not admitted leaves the declared order as it is.
+    let mut answers = Answers::default();
+    answers.put_chosen(route("q4kTcTile128"));
+    assert_eq!(picked(&answers, 4096), Some(declared));
 }
 
 #[test]

@@ -151,5 +151,5 @@ fn every_process_asks_again_and_stores_nothing() {
     assert!(list(folder.path()).expect("readable").is_empty(), "kept in memory only");
     let (pinned, spent) = ask(&device, folder.path(), Some(DEQ));
     assert_eq!(spent, Spent::default(), "what is pinned is not timed");
-    assert_ne!(pinned, Answers::default());
+    assert!(!pinned.is_empty());
 }

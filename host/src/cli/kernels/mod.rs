@@ -146,7 +146,7 @@ fn remembered<'a>(
     tuning.fix(&flags.tune.prefer, device.backend().rows())?;
     let hold = tuning.hold();
     let mut registry = DeviceRegistry::new(device.clone());
-    registry.pass_over(tuning.passed_over(device.backend().rows()));
+    registry.obey(&tuning);
     let budget = flags.tune.widen_budget;
     registry.assume(ask_premises(&registry, &tuning, plan, extent.chunk, budget != Some(0))?);
     let mut lowering = Lowering::new(registry, plan, extent, budget)?;
@@ -204,7 +204,7 @@ fn measured<'a>(
     // Its memory is free again before the layouts that fit are chosen.
     drop(engine);
     let mut registry = DeviceRegistry::new(device);
-    registry.pass_over(tuning.passed_over(registry.rows()));
+    registry.obey(&tuning);
     registry.assume(premises);
     let mut lowering = Lowering::new(registry, plan, extent, flags.tune.widen_budget)?;
     lowering.registry.settle(answers);

@@ -1,0 +1,66 @@
+//! What tells one question about a family from another, and which answer serves where none was asked.
+
+use std::collections::BTreeMap;
+
+use cajeta_abi::{OpId, Problem, Regime};
+use cajeta_catalog::op::Op;
+
+use crate::route::Route;
+use crate::route::rows::RowRoute;
+use crate::tune::key::Heads;
+
+/// The farthest that steps of several sequences answer for each other, in thousandths of their ratio.
+pub(super) const NEAR: u64 = 1500;
+
+/// A question about a family, or a row, but for its rows.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Place {
+    pub(super) regime: Regime,
+    pub(super) format: u32,
+    pub(super) n: u64,
+    pub(super) k: u64,
+    pub(super) heads: Option<Heads>,
+}
+
+/// Where a row's question about a problem is answered.
+pub(super) fn place(route: &RowRoute<'_>, problem: &Problem, heads: Option<Heads>) -> Place {
+    let op = route.row().steps.get(route.row().problem_step as usize).map(|step| step.op);
+    let (regime, format) = (route.regime(), route.format().0);
+    Place { regime, format, n: problem.n, k: inputs(op, problem), heads }
+}
+
+/// The inputs of a problem that tell one question from another. How far attention looks back does not: it
+/// is settled at one depth and serves at all.
+pub(super) fn inputs(op: Option<OpId>, problem: &Problem) -> u64 {
+    if op == Some(Op::Attention.id()) { 0 } else { problem.k }
+}
+
+/// The value of the nearest number, by ratio. A step of several sequences says nothing about one of twice as
+/// many: how many are computed at once is what its kernels differ by.
+pub(super) fn nearest<T>(settled: &BTreeMap<u64, T>, m: u64, regime: Regime) -> Option<&T> {
+    let (known, value) = settled.iter().min_by_key(|(known, _)| distance(**known, m))?;
+    (regime != Regime::DECODE_COLS || distance(*known, m) <= NEAR).then_some(value)
+}
+
+/// How far apart two numbers are, in thousandths of their ratio.
+pub(super) fn distance(a: u64, b: u64) -> u64 {
+    let (low, high) = (a.min(b).max(1), a.max(b).max(1));
+    high.saturating_mul(1000) / low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_settled_number_answers() {
+        let settled = BTreeMap::from([(1, "one"), (64, "some"), (512, "many")]);
+        for (m, expected) in [(1, "one"), (2, "one"), (100, "some"), (300, "many"), (4096, "many")] {
+            assert_eq!(nearest(&settled, m, Regime::PREFILL_BATCH), Some(&expected), "{m}");
+        }
+        for (m, expected) in [(64, Some(&"some")), (96, Some(&"some")), (97, None), (350, Some(&"many"))] {
+            assert_eq!(nearest(&settled, m, Regime::DECODE_COLS), expected, "{m}");
+        }
+        assert_eq!(nearest(&BTreeMap::<u64, ()>::new(), 1, Regime::PREFILL_BATCH), None);
+    }
+}
