@@ -132,6 +132,11 @@ pub fn arms(name: &str) -> Option<[&'static str; 2]> {
     }
 }
 
+/// How a row was found to answer wrong: `wrong.q4kColsAvx512`.
+pub fn wrong(row: &str) -> String {
+    format!("wrong.{row}")
+}
+
 /// A format as names have it: `Q4_K` is `q4k`.
 pub fn format_prefix(format: FormatId) -> String {
     let name = type_name(format.0).map_or_else(|| format!("type{}", format.0), str::to_owned);

@@ -120,13 +120,17 @@ pub enum Found {
 }
 
 /// Settles a pair. Nothing while timing is held, or where the kernel can be checked by nobody, or not be
-/// timed: the rows stay as declared then.
+/// timed: the rows stay as declared then. What is wrong is remembered, and is wrong whatever somebody fixed.
 ///
 /// # Errors
 /// When the device is lost.
 pub fn settle(tuning: &Tuning, arms: &mut dyn Arms, pair: &Pair) -> Result<Option<Found>, TuneError> {
     let name = key::cols_pays(pair.asked.format, pair.asked.columns);
-    let ids = vec![arms.arm(pair.single), arms.arm(pair.cols)];
+    let cols = arms.arm(pair.cols);
+    if let Some(difference) = tuning.wrong(&cols) {
+        return Ok(Some(wrong(name, &cols, Answered::Stored, difference)));
+    }
+    let ids = vec![arms.arm(pair.single), cols.clone()];
     let question = Question { name: name.clone(), scope: &name, arms: ids, keep: Keep::Stored };
     let settled = tuning.settle(&question, &mut || {
         if let Some(why) = arms.unchecked() {
@@ -138,15 +142,13 @@ pub fn settle(tuning: &Tuning, arms: &mut dyn Arms, pair: &Pair) -> Result<Optio
         }
         match arms.differs()? {
             None => arms.time(),
-            Some(difference) => Err(TuneError::Wrong { row: arms.arm(pair.cols).name, difference }),
+            Some(difference) => Err(TuneError::Wrong { row: cols.name.clone(), difference }),
         }
     });
     let settled = match settled {
-        Err(TuneError::Wrong { row, difference }) => {
-            let not_stored = Some(format!("`{row}` differs from the host's mat-vec: {difference}"));
-            let (answer, answered) = (EACH.to_owned(), Answered::Held);
-            Record::from(Probe { probe: name, answer, answered, not_stored, ..Probe::default() }).emit();
-            return Ok(Some(Found::Wrong(difference)));
+        Err(TuneError::Wrong { difference, .. }) => {
+            tuning.put_wrong(&cols, &difference);
+            return Ok(Some(wrong(name, &cols, Answered::Measured, difference)));
         }
         settled => settled?,
     };
@@ -164,6 +166,14 @@ pub fn settle(tuning: &Tuning, arms: &mut dyn Arms, pair: &Pair) -> Result<Optio
     })
     .emit();
     Ok(known.then_some(Found::Pays { pays, origin }))
+}
+
+/// Says that the kernel over several sequences is wrong.
+fn wrong(probe: String, row: &ArmId, answered: Answered, difference: String) -> Found {
+    let not_stored = Some(format!("`{}` differs from the host's mat-vec: {difference}", row.name));
+    let answer = EACH.to_owned();
+    Record::from(Probe { probe, answer, answered, not_stored, ..Probe::default() }).emit();
+    Found::Wrong(difference)
 }
 
 /// The arms on a device.
@@ -249,6 +259,7 @@ mod tests {
         wrong: bool,
         medians: Vec<f64>,
         timed: usize,
+        checked: usize,
     }
 
     impl Arms for Fake {
@@ -261,6 +272,7 @@ mod tests {
         }
 
         fn differs(&mut self) -> Result<Option<String>, TuneError> {
+            self.checked += 1;
             Ok(self.wrong.then(|| "output 3".to_owned()))
         }
 
@@ -274,7 +286,7 @@ mod tests {
     const ASKED: Asked = Asked { format: FormatId(12), columns: 4, n: 64, k: 256, layout: None };
 
     fn fake(wrong: bool, medians: [f64; 2]) -> Fake {
-        Fake { unchecked: false, wrong, medians: medians.to_vec(), timed: 0 }
+        Fake { unchecked: false, wrong, medians: medians.to_vec(), timed: 0, checked: 0 }
     }
 
     fn pays(pays: bool, origin: Origin) -> Option<Found> {
@@ -301,13 +313,23 @@ mod tests {
 
     #[test]
     fn a_kernel_that_is_wrong_is_said_to_be_whenever_it_is_asked_about() {
-        let tuning = tuning(None, None);
+        let folder = tempfile::tempdir().expect("a folder");
         let mut arms = fake(true, [100.0, 1.0]);
-        for _ in 0..2 {
-            let settled = settle(&tuning, &mut arms, &PAIR).expect("settled");
-            assert_eq!(settled, Some(Found::Wrong("output 3".to_owned())));
+        for load in 0..2 {
+            let tuning = tuning(Some(folder.path()), None);
+            // Another load may be on a busy device, and times nothing.
+            let _hold = (load > 0).then(|| tuning.hold());
+            for _ in 0..2 {
+                let settled = settle(&tuning, &mut arms, &PAIR).expect("settled");
+                assert_eq!(settled, Some(Found::Wrong("output 3".to_owned())));
+            }
+            assert_eq!((arms.timed, tuning.store().recall("colsPays-q4k-b4")), (0, None));
         }
-        assert_eq!((arms.timed, tuning.store().recall("colsPays-q4k-b4")), (0, None));
+        assert_eq!(arms.checked, 1, "it is remembered");
+        let other = Pair { cols: 7, ..PAIR };
+        let mut right = fake(false, [3.0, 1.0]);
+        let found = settle(&tuning(Some(folder.path()), None), &mut right, &other).expect("settled");
+        assert_eq!(found, pays(true, Origin::Measured), "of another row nothing is known");
     }
 
     #[test]
