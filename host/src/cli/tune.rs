@@ -226,7 +226,7 @@ fn without(troubles: &[String]) -> Outcome {
 }
 
 fn unreadable(error: std::io::Error) -> Failure {
-    Failure::work(format!("the store: {error}"))
+    Failure::work(format!("the store: {error}; or name another folder with --dir"))
 }
 
 impl Report {

@@ -50,7 +50,7 @@ impl Place {
         }
     }
 
-    /// Says that what was measured is gone with this run, where that is so and nobody asked for it.
+    /// Says that what a load measures is gone with it, where that is so and nobody asked for it.
     pub fn warn_if_nowhere(&self) {
         if *self == Place::Nowhere {
             let event = format!(
