@@ -77,10 +77,10 @@ pub fn check_in_place(file: &Path) -> Result<PathBuf, String> {
         // The rules are told of the canonical file, or of a folder above it.
         let canonical = file.file_name().map(|name| folder.join(name));
         let named = [Some(file.to_owned()), canonical].into_iter().flatten();
-        let rest = named.filter_map(|named| {
+        let mut rest = named.filter_map(|named| {
             refusal.reason.strip_prefix(&format!("{} ", named.display())).map(str::to_owned)
         });
-        rest.last().map_or(refusal.reason.clone(), |rest| format!("it {rest}"))
+        rest.next_back().map_or(refusal.reason.clone(), |rest| format!("it {rest}"))
     })
 }
 
