@@ -66,7 +66,13 @@ impl Extent {
     /// rows, which scoring alone computes and whose operands are the largest there are. Steps come first,
     /// of one sequence and of all, in case time runs out.
     pub fn questions(&self, registry: &dyn Registry) -> Vec<(Segment, Sizes)> {
-        self.asked(rows_asked(registry, self.chunk))
+        let mut asked: Vec<(Segment, Sizes)> = Vec::new();
+        for chunk in rows_asked(registry, self.chunk) {
+            // The steps are the same for all of them.
+            let first = asked.is_empty();
+            asked.extend(self.asked(chunk).into_iter().filter(|new| first || new.0 != Segment::Step));
+        }
+        asked
     }
 
     fn asked(&self, chunk: u32) -> Vec<(Segment, Sizes)> {

@@ -19,12 +19,12 @@ use crate::tune::{Answers, Prewarm, TuneError, Tuning};
 
 /// Time after which a load begins no further measurement: as long as the first load of a model may take
 /// for its weights. What is not settled by then stays as declared and is asked by the next load.
-const BUDGET: Duration = Duration::from_secs(2);
-/// Rows of a chunk that are asked about where the device works with the host. A launch over a whole
-/// chunk takes seconds there, and the answer for fewer rows serves for more.
+const BUDGET: Duration = Duration::from_secs(3);
+/// Rows of a short chunk that are asked about first where the device works with the host: a launch over a
+/// whole one may take too long to be timed there.
 const ROWS_WITH_HOST: u32 = 16;
-/// Products of the largest launch that is timed there: its slowest form takes about a tenth of a second.
-const PRODUCTS_WITH_HOST: u64 = 1 << 28;
+/// Products of the largest launch that is timed there: its slowest form takes about two tenths of a second.
+const PRODUCTS_WITH_HOST: u64 = 1 << 29;
 /// Positions that attention looks back over while it is timed, where the context has as many.
 pub(super) const DEPTH: u32 = 2048;
 /// Most bytes of the cache that are filled for that.
@@ -33,9 +33,10 @@ const NOISE_BYTES: u64 = 256 << 20;
 /// its parts to be asked about, and nothing is behind those.
 pub const PASSES: usize = 3;
 
-/// Most rows of the chunk that questions are asked about.
-pub(super) fn rows_asked(registry: &dyn Registry, chunk: u32) -> u32 {
-    if registry.supports(Capability::ASYNC) { chunk } else { chunk.min(ROWS_WITH_HOST) }
+/// The rows of chunks that questions are asked about.
+pub(super) fn rows_asked(registry: &dyn Registry, chunk: u32) -> Vec<u32> {
+    let few = (!registry.supports(Capability::ASYNC)).then_some(ROWS_WITH_HOST).filter(|&few| few < chunk);
+    few.into_iter().chain([chunk]).collect()
 }
 
 /// Settles the launches of some segments; what is lowered from here on goes by the answers. Weights stay

@@ -11,6 +11,8 @@ use crate::tune::key::Heads;
 
 /// The farthest that steps of several sequences answer for each other, in thousandths of their ratio.
 pub(super) const NEAR: u64 = 1500;
+/// Likewise of chunks.
+const NEAR_CHUNK: u64 = 4000;
 
 /// A question about a family, or a row, but for its rows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -36,10 +38,16 @@ pub(super) fn inputs(op: Option<OpId>, problem: &Problem) -> u64 {
 }
 
 /// The value of the nearest number, by ratio. A step of several sequences says nothing about one of twice as
-/// many: how many are computed at once is what its kernels differ by.
+/// many: how many are computed at once is what its kernels differ by. A short chunk says little about a
+/// long one.
 pub(super) fn nearest<T>(settled: &BTreeMap<u64, T>, m: u64, regime: Regime) -> Option<&T> {
     let (known, value) = settled.iter().min_by_key(|(known, _)| distance(**known, m))?;
-    (regime != Regime::DECODE_COLS || distance(*known, m) <= NEAR).then_some(value)
+    let near = match regime {
+        Regime::DECODE_COLS => NEAR,
+        Regime::PREFILL_BATCH => NEAR_CHUNK,
+        _ => u64::MAX,
+    };
+    (distance(*known, m) <= near).then_some(value)
 }
 
 /// How far apart two numbers are, in thousandths of their ratio.
@@ -55,9 +63,12 @@ mod tests {
     #[test]
     fn the_nearest_settled_number_answers() {
         let settled = BTreeMap::from([(1, "one"), (64, "some"), (512, "many")]);
-        for (m, expected) in [(1, "one"), (2, "one"), (100, "some"), (300, "many"), (4096, "many")] {
-            assert_eq!(nearest(&settled, m, Regime::PREFILL_BATCH), Some(&expected), "{m}");
+        for (m, expected) in
+            [(1, Some(&"one")), (4, Some(&"one")), (100, Some(&"some")), (300, Some(&"many"))]
+        {
+            assert_eq!(nearest(&settled, m, Regime::PREFILL_BATCH), expected, "{m}");
         }
+        assert_eq!(nearest(&settled, 4096, Regime::PREFILL_BATCH), None, "a chunk eight times as long");
         for (m, expected) in [(64, Some(&"some")), (96, Some(&"some")), (97, None), (350, Some(&"many"))] {
             assert_eq!(nearest(&settled, m, Regime::DECODE_COLS), expected, "{m}");
         }

@@ -3,16 +3,18 @@
 
 use std::cell::RefCell;
 
-use cajeta_abi::{Fact, Problem};
+use cajeta_abi::{Capability, Fact, Problem};
 use cajeta_plugin_host::{Device, DeviceError, LaunchSpec, List, Queue};
 
 use super::row_bench::RowBench;
 use super::rows_named::{apart, rows_named};
 use super::sweep::sweep;
 use crate::tune::site::{Footing, Segments, distinct_bytes};
-use crate::tune::timer::{Arm, DeviceQueue, KernelTimer};
+use crate::tune::timer::{Arm, BRACKET_NS, DeviceQueue, KernelTimer};
 use crate::tune::{Timed, TuneError};
 
+/// A bracket on a device that works with the host, whose clock marks it without a launch to wait for.
+const BRACKET_WITH_HOST_NS: f64 = 4e6;
 /// A bracket of whole steps is as many as fit into this time.
 const STEP_NS: f64 = 2e6;
 
@@ -22,6 +24,8 @@ pub struct RowProbe {
     pub(super) timer: KernelTimer<DeviceQueue>,
     /// What sweeps the device's caches, once it was asked for.
     sweep: Option<Option<List>>,
+    /// Nanoseconds that a bracket takes at most, where launches are long.
+    bracket_ns: f64,
 }
 
 /// Launches of one row within a form.
@@ -53,7 +57,9 @@ impl RowProbe {
     /// Whatever the device answers.
     pub fn new(device: &Device) -> Result<RowProbe, DeviceError> {
         let timer = KernelTimer::new(DeviceQueue::new(device)?);
-        Ok(RowProbe { device: device.clone(), timer, sweep: None })
+        let apart = device.supports(Capability::ASYNC)?;
+        let bracket_ns = if apart { BRACKET_NS } else { BRACKET_WITH_HOST_NS };
+        Ok(RowProbe { device: device.clone(), timer, sweep: None, bracket_ns })
     }
 
     /// The device.
@@ -167,7 +173,7 @@ impl RowProbe {
                 name,
                 launches,
                 most: footing.most,
-                bracket_ns: footing.bracket_ns,
+                bracket_ns: footing.bracket_ns.min(self.bracket_ns),
                 prepare: Box::new(move |times| {
                     let mut queue = side.borrow_mut();
                     let specs = specs(&mut Specs(&mut queue), times)?;
