@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cajeta_abi::{Problem, Row};
 
-use place::{NEAR, Place, distance, inputs, nearest, place};
+use place::{NEAR, Place, distance, inputs, nearest, other_of, place};
 use widened::Widened;
 
 use super::choice::question_name;
@@ -47,6 +47,21 @@ struct Fusion {
     question: String,
 }
 
+/// The steps of rows that ask.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Steps {
+    /// The one whose problem their launches carry.
+    problem: usize,
+    /// How many there are.
+    covers: usize,
+}
+
+impl Steps {
+    fn of(route: &RowRoute<'_>) -> Steps {
+        Steps { problem: route.row().problem_step as usize, covers: route.covers() }
+    }
+}
+
 /// Settled answers. Rows that were not settled take the nearest number that was: a last chunk is shorter
 /// than the others and runs on what they run on.
 #[derive(Clone, Default, Debug)]
@@ -55,8 +70,8 @@ pub struct Answers {
     members: BTreeMap<String, BTreeMap<Place, BTreeMap<u64, Member>>>,
     /// Whether a fusion pays, by row.
     fusions: BTreeMap<String, BTreeMap<Place, BTreeMap<u64, Fusion>>>,
-    /// The step whose problem launches of a family, or of a row, carry.
-    steps: BTreeMap<String, usize>,
+    /// The steps of a family's rows, or of a row.
+    steps: BTreeMap<String, Steps>,
     /// Whether one launch over several sequences pays, by format and their number.
     cols: BTreeMap<(u32, u64), (bool, Origin)>,
     /// In how many times the fewest parts attention is computed.
@@ -88,7 +103,7 @@ impl Answers {
         if origin == Origin::Declared && row == route.name() {
             return;
         }
-        self.steps.insert(route.family().to_owned(), route.row().problem_step as usize);
+        self.steps.insert(route.family().to_owned(), Steps::of(route));
         let place = place(route, problem, Heads::of(route.row(), scalars));
         let question = question_name(route.row(), problem, scalars);
         let member = Member { row: row.to_owned(), origin, question };
@@ -128,7 +143,7 @@ impl Answers {
     }
 
     fn insert_fusion(&mut self, route: &RowRoute<'_>, problem: &Problem, answer: Fusion) {
-        self.steps.insert(route.name().to_owned(), route.row().problem_step as usize);
+        self.steps.insert(route.name().to_owned(), Steps::of(route));
         let place = place(route, problem, None);
         let fusion = self.fusions.entry(route.name().to_owned()).or_default();
         fusion.entry(place).or_default().insert(problem.m, answer);
@@ -255,11 +270,13 @@ impl Answers {
 
     /// The place a call asks about, and its rows.
     fn asked(&self, of: &str, query: &RowQuery<'_>) -> Option<(Place, u64)> {
-        let step = query.steps().get(*self.steps.get(of)?)?;
+        let Steps { problem, covers } = *self.steps.get(of)?;
+        let step = query.steps().get(problem)?;
+        let other = other_of(query.steps().get(..covers).unwrap_or_default());
         let (problem, k) = (&step.problem, inputs(Some(step.op.id()), &step.problem));
         let (regime, format) = (query.regime(), query.format().0);
         let heads = Heads::of_op(step.op, &step.scalars);
-        Some((Place { regime, format, n: problem.n, k, heads }, problem.m))
+        Some((Place { regime, format, other, n: problem.n, k, heads }, problem.m))
     }
 
     /// The answer about a fusion that a call asks for.

@@ -6,7 +6,7 @@ use cajeta_abi::{OpId, Problem, Regime};
 use cajeta_catalog::op::Op;
 
 use crate::route::Route;
-use crate::route::rows::RowRoute;
+use crate::route::rows::{QueryOperand, QueryStep, RowRoute};
 use crate::tune::key::Heads;
 
 /// The farthest that steps of several sequences answer for each other, in thousandths of their ratio.
@@ -14,11 +14,16 @@ pub(super) const NEAR: u64 = 1500;
 /// Likewise of chunks.
 const NEAR_CHUNK: u64 = 4000;
 
+/// The operand of a product that is its weight.
+const WEIGHT: usize = 1;
+
 /// A question about a family, or a row, but for its rows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Place {
     pub(super) regime: Regime,
     pub(super) format: u32,
+    /// The first format of a further product's weight that differs: segments of one shape differ by it.
+    pub(super) other: Option<u32>,
     pub(super) n: u64,
     pub(super) k: u64,
     pub(super) heads: Option<Heads>,
@@ -28,7 +33,25 @@ pub(super) struct Place {
 pub(super) fn place(route: &RowRoute<'_>, problem: &Problem, heads: Option<Heads>) -> Place {
     let op = route.row().steps.get(route.row().problem_step as usize).map(|step| step.op);
     let (regime, format) = (route.regime(), route.format().0);
-    Place { regime, format, n: problem.n, k: inputs(op, problem), heads }
+    let row = route.row();
+    let products = row.steps.iter().filter(|step| step.op == Op::Matmul.id());
+    let weights = products.filter_map(|step| step.operands.get(WEIGHT)?.as_arg());
+    let formats = weights.filter_map(|arg| row.args.get(arg as usize)).map(|spec| spec.format.0);
+    Place { regime, format, other: other(formats), n: problem.n, k: inputs(op, problem), heads }
+}
+
+/// The formats of products' weights, as ops that are asked about have them.
+pub(super) fn other_of(steps: &[QueryStep]) -> Option<u32> {
+    let products = steps.iter().filter(|step| step.op == Op::Matmul);
+    other(products.filter_map(|step| match step.operands.get(WEIGHT) {
+        Some(QueryOperand::Weight { format, .. }) => Some(format.0),
+        _ => None,
+    }))
+}
+
+fn other(mut formats: impl Iterator<Item = u32>) -> Option<u32> {
+    let first = formats.next()?;
+    formats.find(|&format| format != first)
 }
 
 /// The inputs of a problem that tell one question from another. How far attention looks back does not: it
@@ -59,6 +82,13 @@ pub(super) fn distance(a: u64, b: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn segments_of_one_shape_differ_by_a_further_format() {
+        assert_eq!(other([12, 12, 14].into_iter()), Some(14));
+        assert_eq!(other([12, 12, 12].into_iter()), None);
+        assert_eq!(other([].into_iter()), None);
+    }
 
     #[test]
     fn the_nearest_settled_number_answers() {
