@@ -11,46 +11,30 @@ const SEQS: u64 = 4;
 /// Bytes of a row of a value.
 const ROW: u64 = 256 * 4;
 
-/// A registry that has measured that one launch over several sequences does not pay.
-struct Slower(Toy);
+/// A registry of which something was found.
+struct Found(Toy, Answers);
 
-impl Registry for Slower {
-    fn rows(&self) -> &[Row] {
-        self.0.rows()
+impl Found {
+    /// That one launch over the sequences of the step does not pay.
+    fn slower(toy: Toy) -> Found {
+        let mut answers = Answers::default();
+        answers.put_cols(FormatId(Format::Q4_K.id()), SEQS, false, Origin::Measured);
+        Found(toy, answers)
     }
-    fn layouts(&self) -> &[Layout] {
-        self.0.layouts()
-    }
-    fn supports(&self, capability: Capability) -> bool {
-        self.0.supports(capability)
-    }
-    fn launch_each(&self, format: FormatId, sequences: u64) -> Option<Origin> {
-        (format == FormatId(Format::Q4_K.id()) && sequences == SEQS).then_some(Origin::Measured)
-    }
-    fn geometry(&self, row: usize, problem: &Problem, scalars: &[u8]) -> Result<Geometry, String> {
-        self.0.geometry(row, problem, scalars)
-    }
-    fn layout_bytes(&self, layout: LayoutId, shapes: &[Shape]) -> Result<u64, String> {
-        self.0.layout_bytes(layout, shapes)
-    }
-}
 
-/// A registry in which the row over several sequences was found to answer wrong.
-struct Wrong(Toy, Answers);
-
-impl Wrong {
-    /// `left` is whether another row over several sequences is.
-    fn of(toy: Toy, left: bool) -> Wrong {
+    /// That the row over several sequences answers wrong. `left` is whether another row over several
+    /// sequences is.
+    fn wrong(toy: Toy, left: bool) -> Found {
         let mut answers = Answers::default();
         answers.put_wrong("matmulCols");
         if !left {
             answers.put_each_only(FormatId(Format::Q4_K.id()));
         }
-        Wrong(toy, answers)
+        Found(toy, answers)
     }
 }
 
-impl Registry for Wrong {
+impl Registry for Found {
     fn rows(&self) -> &[Row] {
         self.0.rows()
     }
@@ -137,7 +121,7 @@ fn one_launch_serves_all_sequences_unless_it_was_measured_not_to_pay() {
 fn each_sequence_has_a_launch_over_its_own_rows() {
     let mut all = rows(alone());
     all.push(with_sum());
-    let registry = Slower(toy(all));
+    let registry = Found::slower(toy(all));
     let program = lowered(&registry);
     let one = ["matmulOne"; SEQS as usize];
     let sum = ["matmulAddOne"; SEQS as usize];
@@ -189,7 +173,7 @@ fn uncut() -> [Toy; 2] {
 #[test]
 fn what_is_slower_and_cannot_be_cut_into_rows_is_launched_once() {
     for toy in uncut() {
-        let registry = Slower(toy);
+        let registry = Found::slower(toy);
         let program = lowered(&registry);
         let names = names(&registry, &program);
         assert_eq!(names, ["norm", "matmulCols", "matmulCols", "add", "sample", "advance"]);
@@ -201,11 +185,11 @@ fn what_is_wrong_is_launched_by_another_row_or_for_each_sequence_alone() {
     let (read, write) = (arg(Access::READ), arg(Access::WRITE));
     let mut all = rows(alone());
     all.push(of(Regime::DECODE_COLS, plain("matmulColsNext", -1, Op::Matmul, vec![read, weight(), write])));
-    let registry = Wrong::of(toy(all), true);
+    let registry = Found::wrong(toy(all), true);
     let next = "matmulColsNext";
     assert_eq!(names(&registry, &lowered(&registry)), ["norm", next, next, "add", "sample", "advance"]);
 
-    let registry = Wrong::of(toy(rows(alone())), false);
+    let registry = Found::wrong(toy(rows(alone())), false);
     let one = ["matmulOne"; SEQS as usize];
     let program = lowered(&registry);
     assert_eq!(
@@ -224,7 +208,7 @@ fn what_is_wrong_is_launched_by_another_row_or_for_each_sequence_alone() {
 #[test]
 fn what_is_wrong_and_cannot_be_cut_into_rows_is_not_launched_at_all() {
     for toy in uncut() {
-        let registry = Wrong::of(toy, false);
+        let registry = Found::wrong(toy, false);
         let refused =
             lower(&registry, &plan(), Segment::Step, &step(), &|_| true).expect_err("nothing serves");
         let said = refused.to_string();
@@ -238,14 +222,14 @@ fn a_chunk_of_one_sequence_is_never_taken_apart() {
         let cols = row.regime == Regime::DECODE_COLS;
         of(if cols { Regime::PREFILL_BATCH } else { row.regime }, row)
     });
-    let registry = Slower(toy(all.collect()));
+    let registry = Found::slower(toy(all.collect()));
     let program = lower(&registry, &plan(), Segment::Body, &step(), &|_| true).expect("lowers");
     assert_eq!(names(&registry, &program), ["norm", "matmulCols", "matmulCols", "add"]);
 }
 
 #[test]
 fn it_is_one_line_with_its_origin_and_the_row_that_was_slower() {
-    let registry = Slower(toy(rows(alone())));
+    let registry = Found::slower(toy(rows(alone())));
     let explained = explain(&registry, &plan(), Segment::Step, &step(), &|_| true).expect("lowers");
     let program = lowered(&registry);
     assert_eq!(explained.iter().map(|line| line.launches).sum::<u64>(), program.launches.len() as u64);

@@ -118,15 +118,8 @@ impl fmt::Display for Defect {
 
 #[cfg(test)]
 mod tests {
-    use cajeta_abi::Text;
-
     use super::super::Defects;
-    use super::*;
-
-    fn facts(name: &str, target: &str, driver: &str) -> DeviceFacts {
-        let [name, target, driver] = [name, target, driver].map(Text::new);
-        DeviceFacts { name, target, driver, ..DeviceFacts::NONE }
-    }
+    use super::super::defects::tests::facts;
 
     #[test]
     fn a_record_holds_for_its_rows_device_and_drivers() {

@@ -174,12 +174,13 @@ fn files(folder: &Path, warn: &dyn Fn(&str)) -> Vec<PathBuf> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use cajeta_abi::Text;
 
     use super::*;
 
-    fn facts(name: &str, target: &str, driver: &str) -> DeviceFacts {
+    /// A device of this name, target and driver.
+    pub(crate) fn facts(name: &str, target: &str, driver: &str) -> DeviceFacts {
         let [name, target, driver] = [name, target, driver].map(Text::new);
         DeviceFacts { name, target, driver, ..DeviceFacts::NONE }
     }
